@@ -1,0 +1,79 @@
+# make demo         the main job on the packaged wages: demo/wages.txt, .png and .json
+# make test         lint, types and every test
+# make test-lower   every test on the lowest supported versions of the libraries
+# make lint, make format, make bench, make clean
+#
+# Each target makes the virtual environment that it needs. Python: make PYTHON=/path/to/python3 ...
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.NOTPARALLEL:
+.PHONY: help demo test test-lower lint format bench clean
+
+PYTHON ?= python3
+WORKERS ?= auto
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export MPLBACKEND := Agg
+
+# An environment is made anew when what goes into it changes: these files, the Python, the folder.
+KEY := $(shell { cat pyproject.toml tests/lower-bounds.txt .ci/create-venv; \
+	$(PYTHON) -c 'import sys; print(sys.version, sys.base_prefix)' 2>/dev/null; pwd; } | cksum | cut -d' ' -f1)
+
+MAIN := .venv
+LOWER := .venv-lower
+BENCH := .venv-bench
+INSTALL = bin/python -m pip install --quiet
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+$(MAIN)/.made-$(KEY) $(LOWER)/.made-$(KEY) $(BENCH)/.made-$(KEY):
+	.ci/create-venv "$(PYTHON)" "$(@D)"
+	@touch $@
+
+$(MAIN)/.run-$(KEY): | $(MAIN)/.made-$(KEY)
+	$(MAIN)/$(INSTALL) --editable '.[plot,progress]'
+	@touch $@
+
+$(MAIN)/.test-$(KEY): | $(MAIN)/.made-$(KEY)
+	$(MAIN)/$(INSTALL) --editable '.[test,lint]'
+	@touch $@ $(MAIN)/.run-$(KEY)
+
+$(LOWER)/.test-$(KEY): | $(LOWER)/.made-$(KEY)
+	$(LOWER)/$(INSTALL) --editable '.[test]' --constraint tests/lower-bounds.txt
+	@touch $@
+
+$(BENCH)/.run-$(KEY): | $(BENCH)/.made-$(KEY)
+	$(BENCH)/$(INSTALL) --editable '.[plot,peers]'
+	@touch $@
+
+demo: $(MAIN)/.run-$(KEY)
+	@mkdir -p demo
+	$(MAIN)/bin/pydpmode modes pydpmode/data/wages.parquet --columns age,wage \
+		--bounds age=15:90 --bounds wage=1000:300000 --log wage \
+		--epsilon 1 --delta 1e-6 --plot demo/wages.png --json demo/wages.json >demo/wages.txt
+	@cat demo/wages.txt
+	@echo "Written: demo/wages.txt, demo/wages.png, demo/wages.json"
+
+lint: $(MAIN)/.test-$(KEY)
+	$(MAIN)/bin/ruff check .
+	$(MAIN)/bin/ruff format --check .
+	$(MAIN)/bin/mypy
+
+test: lint
+	$(MAIN)/bin/python -m pytest --numprocesses $(WORKERS)
+
+test-lower: $(LOWER)/.test-$(KEY)
+	$(LOWER)/bin/python -m pytest --numprocesses $(WORKERS)
+
+format: $(MAIN)/.test-$(KEY)
+	$(MAIN)/bin/ruff check --fix .
+	$(MAIN)/bin/ruff format .
+
+bench: $(BENCH)/.run-$(KEY)
+	$(BENCH)/bin/python benchmarks/speed.py
+
+clean:
+	rm -rf $(MAIN) $(LOWER) $(BENCH) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
