@@ -1,0 +1,5 @@
+"""`python -m pydpmode` is the command line."""
+
+from .cli import run
+
+run()

@@ -1,0 +1,377 @@
+"""The command line: `pydpmode modes FILE ...`, `pydpmode ledger FILE`, `pydpmode wages`.
+
+Exit codes: 0 done; 2 wrong arguments or input; 3 the budget does not hold the release; 4 the ledger
+file cannot be used; 1 anything else; 130 interrupted. No message contains a value from a row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .budget import Budget
+from .errors import BudgetExceeded, InvalidArgument, InvalidBudget, LedgerError, PydpmodeError
+
+if TYPE_CHECKING:
+    from .results.results import DensityModesResults
+
+EXIT_INPUT, EXIT_BUDGET, EXIT_LEDGER, EXIT_OTHER, EXIT_INTERRUPTED = 2, 3, 4, 1, 130
+
+_MODES_EXAMPLE = """\
+example:
+  pydpmode modes wages.parquet --columns age,wage --bounds age=15:90 --bounds wage=1000:300000 \\
+      --log wage --epsilon 1 --delta 1e-6 --plot wages.png --json wages.json
+
+Bounds are PUBLIC: ranges that are known without looking at the file. There is no default epsilon.
+FILE may also be a released surface (.json, .json.gz) that was saved before: then nothing is spent.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = _show_warning
+            arguments.run(arguments)
+    except BudgetExceeded as error:
+        return _fail(error, EXIT_BUDGET)
+    except LedgerError as error:
+        return _fail(error, EXIT_LEDGER)
+    except (PydpmodeError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        return _fail(error, EXIT_INPUT)
+    except KeyboardInterrupt:
+        print("pydpmode: interrupted; a release that was charged stays charged", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except Exception as error:
+        # The text of an unexpected error could quote a cell, so only its kind is shown.
+        print(f"pydpmode: internal error ({type(error).__name__}); please report it", file=sys.stderr)
+        return EXIT_OTHER
+    return 0
+
+
+def _fail(error: Exception, code: int) -> int:
+    text = (
+        error.strerror + f": {error.filename}"
+        if isinstance(error, OSError) and error.strerror
+        else str(error)
+    )
+    print(f"pydpmode: error: {text}", file=sys.stderr)
+    return code
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    # Warnings of other libraries could quote values: only this package's own are shown.
+    if category.__module__.startswith("pydpmode"):
+        print(f"pydpmode: warning: {message}", file=sys.stderr)
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    from . import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="pydpmode", description="Modes of a density under differential privacy.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"pydpmode {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_modes(commands)
+    _add_ledger(commands)
+    _add_wages(commands)
+    return parser
+
+
+def _add_modes(commands: Any) -> None:
+    modes = commands.add_parser(
+        "modes",
+        help="release the density of a few columns and find its modes",
+        description="Release the density surface of 1 to 8 numeric columns once, and find its modes.",
+        epilog=_MODES_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    modes.set_defaults(run=_run_modes)
+    modes.add_argument(
+        "file", metavar="FILE", help="CSV (.csv, .csv.gz), Parquet, or a saved surface (.json, .json.gz)"
+    )
+    what = modes.add_argument_group("what")
+    what.add_argument(
+        "--columns", metavar="A,B", help="columns to use, in order (all with bounds when omitted)"
+    )
+    what.add_argument(
+        "--bounds",
+        metavar="NAME=LOW:HIGH",
+        action="append",
+        default=[],
+        help="public bounds; once per column",
+    )
+    what.add_argument(
+        "--log", metavar="A,B", default="", help="columns on the natural-log scale (lower bound > 0)"
+    )
+    what.add_argument("--datetimes", metavar="A,B", default="", help="columns of a CSV file that hold dates")
+    what.add_argument(
+        "--n-modes", type=int, metavar="K", help="number of modes (found by significance when omitted)"
+    )
+    what.add_argument(
+        "--bandwidth", metavar="RULE|H|A=H,B=H", default="reference", help="reference, paper, or numbers"
+    )
+    what.add_argument(
+        "--resolution",
+        metavar="A=STEP,...",
+        default="",
+        help="public recording steps: a floor on the bandwidth",
+    )
+    what.add_argument("--order", type=int, choices=(2, 4), default=2, help="order of the kernel")
+    privacy = modes.add_argument_group("privacy")
+    privacy.add_argument(
+        "--epsilon", type=_number, metavar="E", help="privacy loss of this release; no default"
+    )
+    privacy.add_argument("--delta", type=_number, metavar="D", help="well below 1/n; no default")
+    privacy.add_argument(
+        "--ledger", metavar="FILE", help="ledger file, shared by all releases from these rows"
+    )
+    privacy.add_argument(
+        "--budget", type=_number, metavar="E", help="total epsilon of a new ledger (--epsilon when omitted)"
+    )
+    privacy.add_argument("--label", help="label of this release in the ledger")
+    privacy.add_argument(
+        "--adjacency",
+        choices=("replace", "add_remove"),
+        default="replace",
+        help="which tables are neighbours",
+    )
+    privacy.add_argument(
+        "--n-guess", type=int, metavar="N", help="public guess of the number of rows (add_remove)"
+    )
+    privacy.add_argument(
+        "--n-max", type=int, metavar="N", help="public ceiling of the number of rows (add_remove)"
+    )
+    privacy.add_argument(
+        "--person", metavar="COLUMN", help="protect persons: rows with the same value here are one vote"
+    )
+    privacy.add_argument("--weights", metavar="COLUMN", help="survey weights; needs --max-weight")
+    privacy.add_argument("--max-weight", type=_number, metavar="W", help="public ceiling of the weights")
+    privacy.add_argument(
+        "--outside",
+        choices=("clip", "ignore"),
+        default="clip",
+        help="what to do with values outside the bounds",
+    )
+    privacy.add_argument("--seed", type=int, help="reproducible noise, for tests only: NOT private")
+    output = modes.add_argument_group("output")
+    output.add_argument(
+        "--preview", action="store_true", help="tell cost and noise; read no row, charge nothing"
+    )
+    output.add_argument(
+        "--format", choices=("text", "html", "latex", "csv"), default="text", help="form of the summary"
+    )
+    output.add_argument("--plot", metavar="FILE", help="write a picture (.png, .pdf, .svg)")
+    output.add_argument("--json", metavar="FILE", help="write the result with its surface")
+    output.add_argument("--surface", metavar="FILE", help="write the released surface (.json or .json.gz)")
+    output.add_argument("--no-progress", action="store_true", help="never show a progress bar")
+
+
+def _add_ledger(commands: Any) -> None:
+    ledger = commands.add_parser("ledger", help="show a ledger file", allow_abbrev=False)
+    ledger.add_argument("file", metavar="FILE")
+    ledger.set_defaults(run=_run_ledger)
+
+
+def _add_wages(commands: Any) -> None:
+    wages = commands.add_parser("wages", help="print the path of the packaged wage table", allow_abbrev=False)
+    wages.set_defaults(run=_run_wages)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+
+
+def _names(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def parse_bounds(entries: Sequence[str]) -> dict[str, tuple[float | str, float | str]]:
+    """Return bounds from `NAME=LOW:HIGH` entries (`NAME=LOW..HIGH` for times with colons).
+
+    Raises
+    ------
+    InvalidArgument
+        On an entry of another form, or a column given twice.
+    """
+    bounds: dict[str, tuple[float | str, float | str]] = {}
+    for entry in entries:
+        name, equals, ends = entry.rpartition("=")
+        pair = ends.split("..") if ".." in ends else ends.split(":")
+        if not equals or not name or len(pair) != 2 or not all(p.strip() for p in pair):
+            raise InvalidArgument(
+                f"--bounds {entry!r} is not NAME=LOW:HIGH; write for example --bounds age=15:90"
+            )
+        if name in bounds:
+            raise InvalidArgument(f"--bounds names {name!r} twice")
+        bounds[name] = (_end(pair[0]), _end(pair[1]))
+    return bounds
+
+
+def _end(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
+def _assignments(text: str, option: str) -> dict[str, float]:
+    out = {}
+    for part in _names(text):
+        name, equals, value = part.rpartition("=")
+        try:
+            out[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise InvalidArgument(
+                f"{option} {text!r} is not NAME=NUMBER,...; write for example {option} age=1"
+            )
+    return out
+
+
+def _bandwidth(text: str) -> str | float | dict[str, float]:
+    if "=" in text:
+        return _assignments(text, "--bandwidth")
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+def _run_modes(arguments: argparse.Namespace) -> None:
+    model, spend = _model(arguments)
+    if arguments.preview:
+        print(model.preview(*spend))
+        return
+    _check_outputs(arguments)
+    result = model.fit(*spend, label=arguments.label, seed=arguments.seed)
+    _write(result, arguments)
+
+
+def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:
+    """Return the model and the (epsilon, delta) to fit it with; empty on a saved surface."""
+    from .models.density_modes import DensityModes
+
+    options = {"n_modes": arguments.n_modes, "bandwidth": _bandwidth(arguments.bandwidth)}
+    columns = _names(arguments.columns) or None
+    if str(arguments.file).endswith((".json", ".json.gz")):
+        from .results.released_surface import load_surface
+
+        return DensityModes(load_surface(arguments.file), columns, **options), (
+            arguments.epsilon,
+            arguments.delta,
+        )
+    study = _study(arguments)
+    options.update(
+        order=arguments.order, resolution=_assignments(arguments.resolution, "--resolution") or None
+    )
+    model = DensityModes(study, columns, log=_names(arguments.log), **options)
+    return model, (arguments.epsilon, arguments.delta)
+
+
+def _study(arguments: argparse.Namespace) -> Any:
+    from .privacy.private_data import PrivateData
+
+    if arguments.epsilon is None:
+        raise InvalidBudget("--epsilon is missing and has no default; common choices are 0.1 to 5")
+    if arguments.delta is None:
+        raise InvalidBudget(
+            "--delta is missing and has no default; give one well below 1/n, such as --delta 1e-6"
+        )
+    if arguments.budget is not None and arguments.ledger is None:
+        raise InvalidArgument("--budget is the total of a ledger; give --ledger FILE as well")
+    total = arguments.budget if arguments.budget is not None else arguments.epsilon
+    return PrivateData(
+        arguments.file,
+        bounds=parse_bounds(arguments.bounds),
+        budget=_ledger_budget(arguments.ledger, Budget(total, arguments.delta), arguments.budget is not None),
+        ledger=arguments.ledger,
+        adjacency=arguments.adjacency,
+        unit="row" if arguments.person is None else "person",
+        person=arguments.person,
+        weights=arguments.weights,
+        max_weight=arguments.max_weight,
+        outside=arguments.outside,
+        n_guess=arguments.n_guess,
+        n_max=arguments.n_max,
+        datetimes=_names(arguments.datetimes),
+        progress=False if arguments.no_progress else None,
+    )
+
+
+def _ledger_budget(path: str | None, wanted: Budget, stated: bool) -> Budget:
+    """Return the budget of an existing ledger file when none is stated, so that it need not be repeated."""
+    from .privacy.ledger import read_budget
+
+    if path is None or stated or not Path(path).exists():
+        return wanted
+    return read_budget(path)
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuse outputs that cannot be written before any budget is spent."""
+    for target in (arguments.plot, arguments.json, arguments.surface):
+        if target is not None and not Path(target).absolute().parent.is_dir():
+            raise InvalidArgument(f"cannot write {target}: its folder does not exist")
+    if arguments.plot is not None:
+        from .results.plot_files import check_plot_target
+
+        check_plot_target(arguments.plot)
+
+
+def _write(result: DensityModesResults, arguments: argparse.Namespace) -> None:
+    summary = result.summary()
+    print(
+        {"text": summary.as_text, "html": summary.as_html, "latex": summary.as_latex, "csv": summary.as_csv}[
+            arguments.format
+        ]()
+    )
+    if arguments.json is not None:
+        result.save(arguments.json)
+    if arguments.surface is not None:
+        surface: Any = result.surface
+        surface.save(arguments.surface)
+    if arguments.plot is not None:
+        from .results.plot_files import save_plot
+
+        save_plot(result, arguments.plot)
+
+
+def _run_ledger(arguments: argparse.Namespace) -> None:
+    from .privacy.ledger import Ledger, read_header
+
+    budget, adjacency, unit = read_header(arguments.file)
+    print(Ledger.open(arguments.file, budget, adjacency, unit))
+
+
+def _run_wages(arguments: argparse.Namespace) -> None:
+    from .datasets import wages_path
+
+    print(wages_path())
+
+
+def run() -> NoReturn:
+    """Exit with the code of `main`."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

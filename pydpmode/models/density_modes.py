@@ -1,0 +1,487 @@
+"""Modes of the joint density of a few numeric columns, under differential privacy."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..budget import Budget, as_number, check_delta, check_epsilon
+from ..errors import (
+    CoarseFeatures,
+    InvalidArgument,
+    LowSignal,
+    PydpmodeWarning,
+    RaisedLowerBound,
+    UnknownColumn,
+    WeakDelta,
+)
+from ..numerics.bandwidth import BandwidthChoice, BandwidthSpec, choose_bandwidth
+from ..numerics.designs import MAX_DIMENSION, MAX_LATTICE_DIMENSION, Design, LatticeDesign, RandomDesign
+from ..numerics.kernels import check_order
+from ..numerics.mode_seeking import find_modes
+from ..numerics.surfaces import FloatArray, Surface
+from ..privacy.bounds import Bounds, log_lower_bound
+from ..privacy.features import ZERO_WEIGHT
+from ..privacy.noise import fresh_seed
+from ..privacy.private_data import PrivateData, check_table
+from ..results.coordinates import Coordinate
+from ..results.released_surface import ReleasedSurface
+from ..results.results import DensityModesResults
+from .preview import Preview, bump_table
+
+# Random features by the public number of records: more records, less privacy noise, more features.
+_FEATURES_SMALL, _FEATURES_LARGE, _LARGE_N = 4096, 8192, 50_000
+
+
+class DensityModes:
+    """Modes (local maxima) of the joint density of 1 to 8 numeric columns.
+
+    The default mechanism releases the whole density surface once; modes, their standard errors,
+    shares, pictures and synthetic points are post-processing of that one release.
+
+    Parameters
+    ----------
+    data : DataFrame, array, table or path; PrivateData; or a surface
+        A table: its budget is then what `fit` is given. A `PrivateData`: its ledger guards it. A
+        `ReleasedSurface` (or any surface): fitting costs nothing more.
+    columns : sequence of str, optional
+        Columns to use, 1 to 8; all columns with bounds when omitted.
+    bounds : mapping of str to (low, high), optional
+        PUBLIC bounds per column, on the original scale; only with a table. See `PrivateData`.
+    log : str or sequence of str
+        Columns to be taken on the natural-log scale; give a lower bound > 0 (for 0
+        a thousandth of the upper bound is taken, with a warning).
+    bandwidth : "reference", "paper", float, sequence or mapping
+        Smoothing bandwidth of the release; the rules use public facts only. See
+        `numerics.bandwidth.choose_bandwidth`. One that was chosen by looking at these rows is not covered by
+        the guarantee.
+    order : {2, 4}
+        Order of the kernel.
+    resolution : mapping of str to float, optional
+        Public recording step per column (ages in whole years: 1): a floor on the bandwidth.
+    n_modes : int, optional
+        Number of modes to report; found by significance when omitted.
+    false_mode_rate : float
+        Chance of reporting any mode that is only noise (0.05).
+    n_features : int, optional
+        Number of random frequencies when there are 4 or more columns.
+
+    Raises
+    ------
+    MissingBounds, InvalidBounds, UnknownColumn, DuplicateColumns, NonNumericColumn, EmptyData
+        When table, columns and bounds do not fit together. No row is read.
+    InvalidArgument
+        On any other parameter out of range.
+
+    Notes
+    -----
+    Guarantee of `fit`: (epsilon, delta)-DP for replacing one record (or as the `PrivateData` says), given
+    public bounds; mathematics, section 2.
+
+    Examples
+    --------
+    >>> from pydpmode import DensityModes, datasets
+    >>> data, truth = datasets.four_gaussians(5000, seed=1)
+    >>> model = DensityModes(data, bounds={"x1": (-8, 8), "x2": (-8, 8)})
+    >>> res = model.fit(epsilon=1.0, delta=1e-6, seed=1)   # a seed only to make this example repeatable
+    >>> res.n_modes
+    4
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        columns: Sequence[str] | str | None = None,
+        *,
+        bounds: Bounds | None = None,
+        log: str | Sequence[str] = (),
+        bandwidth: BandwidthSpec = "reference",
+        order: int = 2,
+        resolution: Mapping[str, float] | None = None,
+        n_modes: int | None = None,
+        false_mode_rate: float = 0.05,
+        n_features: int | None = None,
+    ) -> None:
+        self._names = (columns,) if isinstance(columns, str) else None if columns is None else tuple(columns)
+        self._log = (log,) if isinstance(log, str) else tuple(log)
+        self._bandwidth, self._resolution = bandwidth, resolution
+        self._order = check_order(order)
+        self._n_modes = _whole("n_modes", n_modes)
+        self._n_features = _whole("n_features", n_features)
+        self._false_mode_rate = as_number(false_mode_rate, "false_mode_rate")
+        if not 0 < self._false_mode_rate < 1:
+            raise InvalidArgument(
+                f"false_mode_rate must be in (0, 1), got {false_mode_rate!r}; the default is 0.05"
+            )
+        self._surface: Surface | None = None
+        self._study: PrivateData | None = None
+        self._table, self._bounds = None, bounds
+        if isinstance(data, PrivateData):
+            if bounds is not None:
+                raise InvalidArgument("this PrivateData already has its bounds; do not give bounds= again")
+            self._study = data
+            self._check_columns(data.columns)
+        elif _is_surface(data):
+            self._surface = self._read_surface(data)
+        else:
+            self._table = data
+            self._check_columns(check_table(data, bounds, self._names))
+
+    # -- fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        label: str | None = None,
+        seed: int | None = None,
+    ) -> DensityModesResults:
+        """Release the density surface and find its modes.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy loss of this release, > 0. No default. Omit it on a surface, which costs nothing.
+        delta : float
+            In (0, 1), well below 1/n. On a `PrivateData` the budget's delta when omitted.
+        label : str, optional
+            Label in the ledger.
+        seed : int, optional
+            For tests and papers only: reproducible noise. The result is then marked as simulated and is
+            NOT private.
+
+        Returns
+        -------
+        DensityModesResults
+
+        Raises
+        ------
+        InvalidBudget
+            When epsilon or delta is missing or out of range.
+        BudgetExceeded
+            When the budget does not hold it: nothing was read or charged. A table's budget is what the
+            first `fit` is given, so a second `fit` is refused; use a `PrivateData` for several.
+        """
+        sink: list[str] = []
+        if self._surface is not None:
+            if epsilon is not None or delta is not None or seed is not None:
+                raise InvalidArgument(
+                    "a surface is already released and fitting it costs nothing; "
+                    "call fit() without epsilon, delta or seed"
+                )
+            return self._search(
+                self._surface, BandwidthChoice(self._surface.bandwidth, "as released"), label, sink
+            )
+        check_epsilon(epsilon)
+        study, budget = self._open(epsilon, delta)
+        _check_seed(seed)
+        coordinates = self._coordinates(study)
+        choice, design = self._design(study, coordinates, budget.epsilon, seed)
+        self._warn_delta(study, budget, sink)
+        _warn_log_bounds(study, coordinates, sink)
+        surface = study.release_surface(
+            design,
+            coordinates,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            label=label or f"density modes of {', '.join(c.name for c in coordinates)}",
+            seed=seed,
+        )
+        _warn_features(surface, sink)
+        return self._search(surface, choice, label, sink)
+
+    def preview(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        n: int | None = None,
+        spread: Mapping[str, float] | None = None,
+    ) -> Preview:
+        """Tell cost and noise of a release, in the columns' units, without reading a row.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            As in `fit`.
+        n : int, optional
+            Number of records to plan for; the public number when omitted.
+        spread : mapping of str to float, optional
+            Standard deviation of a mode's bump per coordinate (a tenth of the box when omitted).
+
+        Returns
+        -------
+        Preview
+            Its text is a short report; its fields are for programs.
+        """
+        if self._surface is not None:
+            raise InvalidArgument("this surface is already released; there is nothing to plan")
+        check_epsilon(epsilon)
+        study, budget = self._open(epsilon, delta, keep=False)
+        coordinates = self._coordinates(study)
+        count = _whole("n", n) or study.n_planning
+        choice, design = self._design(study, coordinates, budget.epsilon, 0, n=count)
+        plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta)
+        wide = 0.1 * (design.upper - design.lower)
+        for name, value in (spread or {}).items():
+            if name not in design.columns:
+                raise UnknownColumn(f"spread names {name!r}; the columns are {list(design.columns)}")
+            wide[design.columns.index(name)] = as_number(value, f"spread of {name}")
+        if not np.all(np.isfinite(wide) & (wide >= 0)):
+            raise InvalidArgument(f"spread must be finite and >= 0, got {dict(spread or {})!r}")
+        noise, table = bump_table(design, plan.noise_scale, count, wide)
+        before, after = study.ledger.spent(), study.ledger.spent_with(plan.charge("preview", False))
+        return Preview(
+            columns=design.columns,
+            bandwidth=pd.Series(choice.values, index=list(design.columns)),
+            bandwidth_rule=choice.rule,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            epsilon_before=before,
+            epsilon_after=after,
+            epsilon_budget=study.budget.epsilon,
+            n=count,
+            density_noise_sd=math.sqrt(noise.value),
+            total_noise_sd=plan.noise_scale / math.sqrt(design.zero_weight),
+            modes=table,
+            n_values=plan.length,
+        )
+
+    def __repr__(self) -> str:
+        if self._surface is not None:
+            return f"DensityModes(on a surface of {', '.join(self._surface.columns)})"
+        names = self._names or (self._study.columns if self._study is not None else "all columns with bounds")
+        return f"DensityModes({names}; bandwidth {self._bandwidth!r})"
+
+    # -- parts ----------------------------------------------------------------------------------
+
+    def _read_surface(self, data: Any) -> Surface:
+        if (
+            self._bounds is not None
+            or self._log
+            or self._n_features is not None
+            or self._resolution is not None
+        ):
+            raise InvalidArgument(
+                "a surface has its columns, bounds and scales; give only columns, bandwidth or n_modes"
+            )
+        surface: Any = data if self._names is None else data.marginal(self._names)
+        if not isinstance(self._bandwidth, str):
+            spec = choose_bandwidth(
+                self._bandwidth,
+                columns=surface.columns,
+                lower=surface.lower,
+                upper=surface.upper,
+                n=None,
+                epsilon=None,
+            )
+            surface = surface.at_bandwidth(spec.values)
+        elif self._bandwidth != "reference":
+            raise InvalidArgument("a surface is read at its own bandwidth, or at numbers close to it")
+        out: Surface = surface
+        return out
+
+    def _check_columns(self, known: Sequence[str]) -> None:
+        names = self._names if self._names is not None else tuple(known)
+        unknown = [c for c in names if c not in known]
+        if unknown:
+            raise UnknownColumn(
+                f"no public bounds are known for {unknown}; columns with bounds: {list(known)}"
+            )
+        if len(set(names)) != len(names):
+            raise InvalidArgument(f"a column is named twice: {list(names)}")
+        if not 1 <= len(names) <= MAX_DIMENSION:
+            raise InvalidArgument(f"DensityModes takes 1 to {MAX_DIMENSION} columns, got {len(names)}")
+        wrong = [c for c in self._log if c not in names]
+        if wrong:
+            raise UnknownColumn(f"log names {wrong}, which are not among the columns {list(names)}")
+
+    def _open(
+        self, epsilon: float | None, delta: float | None, keep: bool = True
+    ) -> tuple[PrivateData, Budget]:
+        """Return the private table and the (epsilon, delta) of this release."""
+        if self._study is not None:
+            spend = delta if delta is not None else self._study.budget.delta
+            return self._study, Budget(check_epsilon(epsilon), check_delta(spend))
+        budget = Budget(check_epsilon(epsilon), check_delta(delta))
+        study = PrivateData(
+            self._table, bounds=self._bounds, budget=budget, columns=_array_names(self._table, self._names)
+        )
+        if keep:
+            self._study = study
+        return study, budget
+
+    def _coordinates(self, study: PrivateData) -> tuple[Coordinate, ...]:
+        names = self._names if self._names is not None else study.columns
+        return tuple(study.coordinate(c, log=c in self._log) for c in names)
+
+    def _design(
+        self,
+        study: PrivateData,
+        coordinates: Sequence[Coordinate],
+        epsilon: float,
+        seed: int | None,
+        n: int | None = None,
+    ) -> tuple[BandwidthChoice, Design]:
+        names = tuple(c.name for c in coordinates)
+        lower, upper = study.box(coordinates)
+        by_rule = isinstance(self._bandwidth, str)
+        count = (
+            n
+            if n is not None
+            else study.n_planning
+            if by_rule or len(names) > MAX_LATTICE_DIMENSION
+            else None
+        )
+        choice = choose_bandwidth(
+            _rename(self._bandwidth, coordinates),
+            columns=names,
+            lower=lower,
+            upper=upper,
+            n=count,
+            epsilon=epsilon,
+            resolution=_resolution(self._resolution, coordinates, lower),
+        )
+        zero = ZERO_WEIGHT[study.adjacency]
+        box = (names, lower, upper, choice.values, self._order, zero)
+        if len(names) <= MAX_LATTICE_DIMENSION:
+            if self._n_features is not None:
+                raise InvalidArgument("n_features is for 4 or more columns; fewer use a lattice")
+            return choice, LatticeDesign(*box)
+        features = self._n_features or (
+            _FEATURES_LARGE if count is not None and count >= _LARGE_N else _FEATURES_SMALL
+        )
+        return choice, RandomDesign(*box, features, fresh_seed() if seed is None else seed % 2**32)
+
+    def _warn_delta(self, study: PrivateData, budget: Budget, sink: list[str]) -> None:
+        n = study.n_units
+        if n is not None and budget.delta >= 1 / n:
+            _warn(
+                WeakDelta,
+                f"delta = {budget.delta:g} is not below 1/n = {1 / n:.2g}: such a delta allows "
+                "publishing a whole record now and then; choose one well below 1/n",
+                sink,
+            )
+
+    def _search(
+        self, surface: Surface, choice: BandwidthChoice, label: str | None, sink: list[str]
+    ) -> DensityModesResults:
+        modes = find_modes(surface, n_modes=self._n_modes, false_mode_rate=self._false_mode_rate)
+        if surface.noise.value > 0 and (
+            modes.count == 0 or modes.densities[0] < modes.diagnostics.height_threshold
+        ):
+            _warn(
+                LowSignal,
+                "the release is mostly noise: no mode stands clear of it; use more epsilon, more records, "
+                "narrower bounds or a larger bandwidth",
+                sink,
+            )
+        return DensityModesResults.from_modes(
+            modes,
+            surface,
+            coordinates=getattr(surface, "coordinates", None),
+            bandwidth_rule=choice.rule,
+            warnings=tuple(sink),
+            label=label,
+            n_modes_requested=self._n_modes,
+        )
+
+
+def _warn(category: type[PydpmodeWarning], text: str, sink: list[str]) -> None:
+    sink.append(text)
+    warnings.warn(text, category, stacklevel=4)
+
+
+def _warn_log_bounds(study: PrivateData, coordinates: Sequence[Coordinate], sink: list[str]) -> None:
+    for c in coordinates:
+        low, high = study.bounds[c.column]
+        if c.transform == "log" and low == 0:
+            _warn(
+                RaisedLowerBound,
+                f"{c.column}: a lower bound of 0 has no logarithm; {log_lower_bound(c.column, low, high):g} "
+                f"(a thousandth of the upper bound) is used and smaller values count as that one; "
+                "give the smallest value that matters instead",
+                sink,
+            )
+
+
+def _warn_features(surface: ReleasedSurface, sink: list[str]) -> None:
+    """Warn when the read-off error of random features is above the privacy noise. Post-processing.
+
+    The error of a reading is about `n sqrt(kbar / D)` in kernel units, `kbar` the mean kernel value
+    between two records, estimated without bias from the released coefficients.
+    """
+    design = surface.design
+    if not isinstance(design, RandomDesign):
+        return
+    inner = surface.surface
+    n = surface.n_effective
+    kbar = max(float(np.mean(np.abs(inner.phi) ** 2 - 2 * inner.part_variance)), 1 / n)
+    error, sigma = n * math.sqrt(kbar / design.n_pairs), surface.privacy.noise_scale
+    if error > 2 * sigma:
+        _warn(
+            CoarseFeatures,
+            f"with {design.n_pairs} random features the read-off error is about {error / sigma:.1f} "
+            "times the privacy noise; standard errors leave it out; give a larger n_features",
+            sink,
+        )
+
+
+def _whole(name: str, value: object) -> int | None:
+    if value is None:
+        return None
+    number = as_number(value, name)
+    if not (math.isfinite(number) and number >= 1 and number == int(number)):
+        raise InvalidArgument(f"{name} must be a whole number >= 1, got {value!r}")
+    return int(number)
+
+
+def _check_seed(seed: object) -> None:
+    if seed is not None and (
+        isinstance(seed, bool) or not isinstance(seed, int | np.integer) or int(seed) < 0
+    ):
+        raise InvalidArgument(f"seed must be a whole number >= 0 or None, got {seed!r}")
+
+
+def _is_surface(data: object) -> bool:
+    return all(
+        hasattr(data, name) for name in ("derivatives", "density_on_grid", "noise_length", "roughness")
+    )
+
+
+def _array_names(table: Any, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return names for the columns of an unnamed table: `columns` then names them, when they fit."""
+    if names is None or isinstance(table, str) or hasattr(table, "columns") or hasattr(table, "schema"):
+        return None
+    return names if isinstance(table, np.ndarray | list) else None
+
+
+def _rename(spec: BandwidthSpec, coordinates: Sequence[Coordinate]) -> BandwidthSpec:
+    """Let a mapping name coordinates by their column as well: `wage` for `log(wage)`."""
+    if not isinstance(spec, Mapping):
+        return spec
+    by_column = {c.column: c.name for c in coordinates}
+    return {by_column.get(name, name): value for name, value in spec.items()}
+
+
+def _resolution(
+    resolution: Mapping[str, float] | None, coordinates: Sequence[Coordinate], lower: FloatArray
+) -> dict[str, float] | None:
+    """Return the recording step per coordinate; on the log scale a step at the lower bound says the most."""
+    if resolution is None:
+        return None
+    by_column = {c.column: c for c in coordinates}
+    out = {}
+    for name, step in resolution.items():
+        if name not in by_column:
+            raise UnknownColumn(f"resolution names {name!r}; the columns are {list(by_column)}")
+        c = by_column[name]
+        # Relative steps shrink as values grow, so no one floor fits a log scale: leave it to the rule.
+        out[c.name] = 0.0 if c.transform == "log" else as_number(step, f"resolution of {name}")
+    return out

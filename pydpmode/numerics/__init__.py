@@ -1,0 +1,1 @@
+"""Arrays in, arrays out. Nothing here has heard of privacy."""

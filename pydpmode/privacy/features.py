@@ -1,0 +1,228 @@
+"""Sensitivity of the feature sum, with its proofs.
+
+One unit (a row, or a person) contributes a vector of norm at most 1: `w Phi(x)` with `0 <= w <= 1`,
+or an average of such vectors, or the zero vector when it is missing. `Phi` is defined in
+`numerics.designs`. The sum over units is what is released, with Gaussian noise scaled to `Delta`,
+the largest Euclidean change of the sum between neighbouring tables.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..budget import Adjacency
+from ..errors import InvalidArgument
+from ..numerics.designs import Design, LatticeDesign, RandomDesign
+from ..numerics.feature_sums import TRANSFORM_TOLERANCE
+from ..numerics.kernels import kernel_infimum
+from ..numerics.surfaces import FloatArray
+
+# Weight of the zero frequency. Under replacement it cancels between two present records, so half
+# of the norm can be spent on it for free; under add/remove it costs 1/sqrt(1 - g_0).
+ZERO_WEIGHT: dict[Adjacency, float] = {"replace": 0.5, "add_remove": 0.1}
+
+_UNIT_ROUNDOFF = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The L2 sensitivity of a released vector, by its parts.
+
+    Parameters
+    ----------
+    exact : float
+        `Delta_0`: of the feature sum in exact arithmetic.
+    arithmetic : float
+        Margin for the error of the transform and of summation.
+    rounding : float
+        Margin for rounding to the lattice.
+    failure_probability : float
+        Probability, over the public draw of random frequencies, that `exact` does not hold;
+        it is added to delta. Zero for a lattice.
+    """
+
+    exact: float
+    arithmetic: float
+    rounding: float
+    failure_probability: float
+
+    @property
+    def total(self) -> float:
+        """`Delta`: the sum of the three parts (triangle inequality)."""
+        return self.exact + self.arithmetic + self.rounding
+
+
+def exact_sensitivity(design: Design, adjacency: Adjacency, failure_probability: float) -> float:
+    """Return `Delta_0` of the feature sum for one unit, in exact arithmetic.
+
+    Add or remove: a contribution has norm at most 1, so `Delta_0 = 1`.
+
+    Replace: two present records of weight 1 differ by `|Phi(x) - Phi(y)|^2 = 2 - 2 k(x - y)`, where
+    `k(t) = g_0 + sum_j g_j cos(w_j.t)`; a present and a missing one by at most 1. With weights
+    `a, b` in [0, 1] the squared difference is convex in `(a, b)`, so its maximum is at a corner:
+    (1, 1), (1, 0), (0, 1) or (0, 0). Averages over a person's rows lie in the convex hull of
+    single-record contributions, and the norm of a difference is convex, so they add nothing. Hence
+    `Delta_0 = max(1, sqrt(2 - 2 inf k))`, and `inf k` is bounded below by `kernel_lower_bound`.
+
+    Parameters
+    ----------
+    design : LatticeDesign or RandomDesign
+    adjacency : {"replace", "add_remove"}
+    failure_probability : float
+        For random features: the probability that the bound may fail, added to delta.
+    """
+    if adjacency == "add_remove":
+        return 1.0
+    return max(1.0, math.sqrt(2 - 2 * kernel_lower_bound(design, failure_probability)))
+
+
+def kernel_lower_bound(design: Design, failure_probability: float) -> float:
+    """Return a lower bound of `k(t) = g_0 + sum_j g_j cos(w_j.t)` over all differences of the box."""
+    if isinstance(design, LatticeDesign):
+        lowest = _lattice_oscillation_bound(design)
+    else:
+        lowest = -random_feature_deviation(design, failure_probability)
+    return design.zero_weight + (1 - design.zero_weight) * lowest
+
+
+def _lattice_oscillation_bound(design: LatticeDesign) -> float:
+    """Bound `c(t) = sum_{w != 0, |w| <= cut} kappa cos(w.t) / sum_{w != 0, |w| <= cut} kappa` from below.
+
+    Let `S_in` (with zero) and `S_out` be the sums of the spectrum `kappa` over the lattice inside and
+    outside the cut, `kappa(0) = 1`. The sum over the FULL lattice is, by Poisson summation, the
+    periodised kernel: `sum_all kappa cos(w.t) >= m (S_in + S_out)`, `m` from
+    `_periodised_infimum`. Dropping the outer terms costs at most `S_out`, dropping zero costs 1:
+    `c >= (m (S_in + S_out) - 1 - S_out) / (S_in - 1)`.
+    """
+    inside = 1 / design.natural_zero_weight
+    everything = _full_lattice_sum(design)
+    # Both sums are accurate to a few ulps; the allowance keeps the bound on the safe side.
+    outside = max(0.0, everything - inside) + 1e-12 * everything
+    lowest = _periodised_infimum(design)
+    # A mean of cosines is never below -1, whatever the cut.
+    return max(-1.0, (lowest * (inside + outside) - 1 - outside) / (inside - 1))
+
+
+def _full_lattice_sum(design: LatticeDesign) -> float:
+    """Return the sum of the spectrum over the whole dual lattice, by products of one-axis sums."""
+    moments = []
+    for side in design.sides:
+        w = (
+            2
+            * np.pi
+            * np.arange(-math.ceil(45 * side / (2 * np.pi)), math.ceil(45 * side / (2 * np.pi)) + 1)
+            / side
+        )
+        e = np.exp(-(w**2) / 2)
+        moments.append((math.fsum(e), math.fsum(e * w**2), math.fsum(e * w**4)))
+    m = np.array(moments)
+    product = float(np.prod(m[:, 0]))
+    total = product
+    second = m[:, 1] / m[:, 0]
+    if design.order >= 4:
+        total += product * float(second.sum()) / 2
+    if design.order >= 6:
+        fourth = m[:, 2] / m[:, 0]
+        squares = float(fourth.sum() + second.sum() ** 2 - (second**2).sum())
+        total += product * squares / 8
+    return total
+
+
+def _periodised_infimum(design: LatticeDesign) -> float:
+    """Bound the periodised kernel, normalised at zero, from below.
+
+    Order 2: a sum of positive images, so 0. Higher orders: `t` reduces to the cell
+    `|t_a| <= L_a/2` and the images `m != 0` add at most `S` in absolute value, since
+    `|k(s)| <= prod_a u(s_a)` (order 4: `u(s) = (1 + s^2/2) exp(-s^2/2)`, because
+    `(1 + d/2 + |s|^2/2)/(1 + d/2) <= 1 + |s|^2/2 <= prod_a (1 + s_a^2/2)`; order 6 one more factor
+    of the same kind). `u` decreases (order 6: from `s = sqrt 2` on, and its peak there is `4/e`), so
+    the images of one axis are bounded by `u` at `(m - 1/2) L`, the cell itself by the peak. The value
+    at zero is at least `1 - S`.
+    """
+    if design.order == 2:
+        return 0.0
+    steps = np.arange(1, 50)[:, None] - 0.5
+    distance = steps * design.sides
+    envelope = (1 + distance**2 / 2) ** (design.order // 2 - 1) * np.exp(-(distance**2) / 2)
+    peak = 1.0 if design.order == 4 else 4 / math.e
+    images = float(np.prod(peak + 2 * envelope.sum(axis=0)) - peak**design.dimension)
+    if images >= 0.5:
+        raise InvalidArgument("the box is too small for a kernel of this order; use order=2")
+    return (kernel_infimum(design.order, design.dimension) - images) / (1 - images)
+
+
+def random_feature_deviation(design: RandomDesign, failure_probability: float) -> float:
+    """Return `t` with `k_D >= -t` on the difference box, except with the stated probability.
+
+    `k_D(t) = mean_j cos(w_j.t)`, `E k_D = exp(-|t|^2/2) >= 0`. Lay a grid over the difference box
+    `[-B_a, B_a]`, its end points included, such that every point is within `r` of a node. At the
+    minimiser each partial derivative vanishes or the coordinate lies at an end, so there is a node
+    that differs from the minimiser only in coordinates of zero derivative and by at most `r`:
+    `k_D(node) <= min k_D + Lambda r^2/2`, `Lambda` the largest eigenvalue of `W^T W / D` (every
+    second derivative of `k_D` is bounded by it). At each of the `N` nodes (one of each pair `+-t`)
+    Bernstein's inequality gives `P(k_D <= -s) <= exp(-D s^2/(1 + 2 s/3))`: with `m = E cos`,
+    `Var cos = (1-m^2)^2/2` and the deviation needed is `m + s` with one-sided range `1 + m`; for
+    `s <= 1` the exponent is smallest at `m = 0`. So `t = s + Lambda r^2/2` with
+    `N exp(-D s^2/(1 + 2 s/3)) = failure_probability`.
+
+    Parameters
+    ----------
+    design : RandomDesign
+    failure_probability : float
+        In (0, 1).
+
+    Raises
+    ------
+    InvalidArgument
+        When there are so few features that the bound exceeds 1.
+    """
+    if not 0 < failure_probability < 1:
+        raise InvalidArgument(f"failure_probability must be in (0, 1), got {failure_probability!r}")
+    d, n = design.dimension, design.n_pairs
+    # The radius is fixed from d and D alone, never from the drawn frequencies.
+    expected = (1 + math.sqrt(d / n)) ** 2
+    radii = np.geomspace(1e-3, 1.0, 200)
+    slack = [_bernstein_slack(design.widths, d, n, r, failure_probability) for r in radii]
+    radius, s = min(zip(radii, slack, strict=True), key=lambda pair: pair[1] + expected * pair[0] ** 2 / 2)
+    w = design.frequencies
+    largest = float(np.linalg.eigvalsh(w.T @ w / n)[-1]) * (1 + 1e-12)
+    deviation = s + largest * float(radius) ** 2 / 2
+    if not (s <= 1 and deviation < 1):
+        raise InvalidArgument(f"{n} random features are too few in {d} dimensions; use at least 1024")
+    return deviation
+
+
+def _bernstein_slack(widths: FloatArray, d: int, n: int, radius: float, failure: float) -> float:
+    log_nodes = float(np.sum(np.log(np.ceil(2 * widths * math.sqrt(d) / (2 * radius)) + 1))) - math.log(2)
+    x = (log_nodes - math.log(failure)) / n
+    # n s^2 = (1 + 2s/3) x n, solved for s.
+    return x / 3 + math.sqrt(x * x / 9 + x)
+
+
+def arithmetic_margin(units_per_sum: int, depth: int) -> float:
+    """Return the margin in Delta for inexact sums over `units_per_sum` units.
+
+    The transform's error, as a weighted vector, is at most its tolerance times the total weight, for
+    either neighbour: `2 * 2 * n * tol`, where the factor 2 in front of the tolerance is a reserve.
+    (Measured on single records: up to .4 tol, and 1.0 tol with 360,000 frequencies in one dimension;
+    single coefficients near the cut are worse, up to 23 tol, but carry little weight. On top, each
+    record is moved by the rounding of its position to about `1e-16` of the torus. That moves `Phi(x)`
+    to `Phi(x')`, which the bound `Delta_0` covers.) Summing terms of size at most 1 in double
+    precision, `depth` at a time, adds at most `n * u * depth` each way, `u = 2^-53`.
+
+    A row lies in exactly one block; blocks are rounded one by one and added as integers. Under
+    replacement of rows the other blocks are the same bits for both neighbours, so `units_per_sum` is
+    the block length; otherwise it is the public number of units (or its public ceiling).
+
+    Parameters
+    ----------
+    units_per_sum : int
+        Units whose sums may differ between neighbours.
+    depth : int
+        Terms summed in floating point before anything is rounded: rows, and sums of blocks.
+    """
+    n = float(units_per_sum)
+    return 4 * n * TRANSFORM_TOLERANCE + 2 * n * _UNIT_ROUNDOFF * float(depth)

@@ -1,0 +1,79 @@
+"""The noise: exact discrete Gaussian from the operating system's entropy, and a marked stand-in.
+
+The discrete Gaussian with integer scale `s` puts weight proportional to `exp(-k^2/(2 s^2))` on each
+integer k (Canonne, Kamath & Steinke 2020). OpenDP samples it exactly, without floating-point
+arithmetic, so no low-order bit of the data survives in a release.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidArgument
+
+_SMALLEST_CHUNK = 512
+
+
+def discrete_gaussian(length: int, scale: float) -> NDArray[np.int64]:
+    """Draw `length` independent exact discrete Gaussian integers from fresh entropy.
+
+    Parameters
+    ----------
+    length : int
+    scale : float
+        Standard deviation in integers, > 0 and below 2^58.
+
+    Raises
+    ------
+    InvalidArgument
+        When the scale is out of range.
+    """
+    if not 0 < scale < 2.0**58:
+        raise InvalidArgument(f"the noise scale must be in (0, 2^58) integers, got {scale!r}")
+    sampler = _sampler(float(scale))
+    workers = min(processors(), max(1, length // _SMALLEST_CHUNK))
+    sizes = [length // workers + (i < length % workers) for i in range(workers)]
+    # The sampler runs outside Python's lock and draws each entry from the system's entropy.
+    with ThreadPoolExecutor(workers) as pool:
+        parts = list(pool.map(lambda size: sampler([0] * size), sizes))
+    return np.array([value for part in parts for value in part], dtype=np.int64)
+
+
+def simulated_gaussian(length: int, scale: float, seed: int) -> NDArray[np.int64]:
+    """Draw reproducible rounded Gaussian integers. For tests and papers only: NOT private.
+
+    Parameters
+    ----------
+    length : int
+    scale : float
+        Standard deviation in integers.
+    seed : int
+        Seed of a NumPy PCG64 generator made for this call.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    return np.rint(generator.standard_normal(length) * scale).astype(np.int64)
+
+
+def fresh_seed() -> int:
+    """Return 32 bits of system entropy, for public draws such as random frequencies."""
+    return int.from_bytes(os.urandom(4), "little")
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+@lru_cache(maxsize=16)
+def _sampler(scale: float) -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    return dp.m.make_gaussian(*space, scale=scale)

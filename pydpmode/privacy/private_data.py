@@ -1,0 +1,463 @@
+"""The one place where private rows are read.
+
+`PrivateData` holds the rows, their public bounds and the budget. A release goes: check everything
+(refuse here, and nothing has been read or charged), charge the ledger, read, add noise, mark the
+entry released. There is no way to the rows around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from os import PathLike
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit, as_number, as_whole
+from ..errors import InvalidArgument, InvalidBudget, PicklingRefused
+from ..numerics.designs import Design
+from ..numerics.feature_sums import feature_sum
+from ..numerics.spectral_surfaces import ComplexArray
+from ..numerics.surfaces import FloatArray
+from ..results.coordinates import Coordinate
+from ..results.released_surface import ReleasedSurface
+from .bounds import Bounds, ClippedBlock, clip_block, coordinate_box, read_bounds
+from .ledger import Ledger
+from .noise import processors
+from .progress import progress_bar
+from .sources import open_source
+from .surface_release import ReleasePlan, add_noise, plan_release, to_lattice
+
+# Rows summed in floating point before anything is rounded: 1 MB a column.
+BLOCK_ROWS = 2**17
+# Public ceiling of the number of units under add/remove, when the user states none.
+DEFAULT_N_MAX = 10**8
+
+
+class PrivateData:
+    """Private rows behind one door: public bounds, a budget and a ledger.
+
+    Parameters
+    ----------
+    data : DataFrame, array, Arrow table, or path of a CSV or Parquet file
+        The private table; a 1-D array is n points of one column.
+    bounds : mapping of str to (low, high)
+        PUBLIC bounds per column, in its units: known without looking at these rows. For arrays also
+        one pair per column. Only columns with bounds can be used. Values outside are moved to the
+        bound; see `outside`.
+    budget : Budget
+        Total privacy budget of all releases from these rows.
+    ledger : path, optional
+        JSON-lines file that records every release and is shared by all processes that open it.
+        In memory when omitted.
+    columns : sequence of str, optional
+        Names of the columns of an array; `x1, x2, ...` when omitted.
+    adjacency : {"replace", "add_remove"}
+        Neighbouring tables: one unit replaced (the number of units is public; default), or one added
+        or removed (it is private).
+    unit : {"row", "person"}
+        Whose contribution is protected. "person": the rows that share a value of the column `person`
+        together count as one vote (their average), at the same sensitivity.
+    person : str, optional
+        Column that identifies persons; needed by `unit="person"`.
+    weights : str, optional
+        Column of survey weights. A row then counts `weight / max_weight`.
+    max_weight : float, optional
+        PUBLIC ceiling of the weights; larger ones count as the ceiling.
+    outside : {"clip", "ignore"}
+        Values outside the bounds are moved to the bound, or their rows count nothing.
+    n_guess : int, optional
+        Under add/remove: a public guess of the number of units, for the bandwidth rule.
+    n_max : int, optional
+        Under add/remove: a public ceiling of the number of units (10^8). The guarantee is for tables up
+        to it: it sets the margin for rounding errors. (Rows beyond it are counted all the same. Leaving them
+        out would double what one row can do: where one goes, the next would move in.)
+    datetimes : sequence of str
+        Columns of a CSV file that hold dates or times.
+    progress : bool, optional
+        Show a progress bar on long passes; by default only at a terminal.
+
+    Raises
+    ------
+    MissingBounds, InvalidBounds, UnknownColumn, DuplicateColumns, NonNumericColumn, EmptyData
+        On a table or bounds that do not fit; by the schema, never by a value.
+    LedgerMismatch, LedgerDamaged
+        On a ledger file that belongs to another budget, or was changed.
+
+    Notes
+    -----
+    The guarantee: all releases together are (budget.epsilon, budget.delta)-differentially private
+    for `adjacency` of one `unit`, given public bounds, also when later ones are chosen after seeing
+    earlier ones. Each release is charged before the first row is read, and never refunded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> study = PrivateData(np.zeros((100, 2)), bounds=[(-1, 1), (0, 5)], budget=Budget(1.0, 1e-6))
+    >>> study.columns, study.n_units
+    (('x1', 'x2'), 100)
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        bounds: Bounds | None = None,
+        budget: Budget,
+        ledger: str | PathLike[str] | None = None,
+        columns: Sequence[str] | None = None,
+        adjacency: Adjacency = "replace",
+        unit: Unit = "row",
+        person: str | None = None,
+        weights: str | None = None,
+        max_weight: float | None = None,
+        outside: Outside = "clip",
+        n_guess: int | None = None,
+        n_max: int | None = None,
+        datetimes: Sequence[str] = (),
+        progress: bool | None = None,
+    ) -> None:
+        if not isinstance(budget, Budget):
+            raise InvalidBudget(f"budget must be a Budget(epsilon, delta), got {type(budget).__name__}")
+        _check_choice("adjacency", adjacency, ADJACENCIES)
+        _check_choice("unit", unit, UNITS)
+        _check_choice("outside", outside, ("clip", "ignore"))
+        self._adjacency, self._unit, self._outside = adjacency, unit, outside
+        self._budget = budget
+        self._progress = progress
+        self._rows = open_source(data, columns=columns, datetimes=tuple(datetimes))
+        self._bounds = read_bounds(bounds, self._rows)
+        self._rows.check_columns(tuple(self._bounds))
+        self._person = self._check_person(person)
+        self._weights, self._max_weight = self._check_weights(weights, max_weight)
+        self._n_guess = _check_count("n_guess", n_guess)
+        self._n_max = _check_count("n_max", n_max) or DEFAULT_N_MAX
+        if adjacency == "replace" and (n_guess is not None or n_max is not None):
+            raise InvalidArgument(
+                "n_guess and n_max are for adjacency='add_remove'; under 'replace' n is public"
+            )
+        self._n_units = self._count_units()
+        self._ledger = Ledger.open(ledger, budget, adjacency, unit)
+
+    # -- public facts ---------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns with public bounds: those that can be used."""
+        return tuple(self._bounds)
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Public bounds per column (seconds since 1970 for datetimes)."""
+        return dict(self._bounds)
+
+    @property
+    def budget(self) -> Budget:
+        """The total budget."""
+        return self._budget
+
+    @property
+    def ledger(self) -> Ledger:
+        """The record of every release: label, mechanism, epsilon, delta, cumulative, left."""
+        return self._ledger
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which tables are neighbours."""
+        return self._adjacency
+
+    @property
+    def unit(self) -> Unit:
+        """Whose contribution is protected."""
+        return self._unit
+
+    @property
+    def n_units(self) -> int | None:
+        """Public number of rows (or persons); None under add/remove, where it is private."""
+        return self._n_units
+
+    @property
+    def n_planning(self) -> int:
+        """Number of units that rules may use: the public one, or `n_guess` under add/remove.
+
+        Raises
+        ------
+        InvalidArgument
+            Under add/remove without `n_guess`.
+        """
+        if self._n_units is not None:
+            return self._n_units
+        if self._n_guess is None:
+            raise InvalidArgument(
+                "under adjacency='add_remove' the number of rows is private; give a public n_guess= "
+                "to PrivateData, or a bandwidth in numbers"
+            )
+        return self._n_guess
+
+    def coordinate(self, column: str, *, log: bool = False) -> Coordinate:
+        """Return the coordinate of a column, perhaps on the log scale. Reads no row."""
+        self._rows.check_columns([column])
+        kind = self._rows.kind(column)
+        if log and kind != "number":
+            raise InvalidArgument(f"{column}: a logarithm needs a number column, got {kind}")
+        return Coordinate(f"log({column})" if log else column, column, "log" if log else "identity", kind)
+
+    def box(self, coordinates: Sequence[Coordinate]) -> tuple[FloatArray, FloatArray]:
+        """Return the public box of some coordinates as two (d,) arrays. Reads no row."""
+        return coordinate_box(coordinates, self._bounds)
+
+    # -- releases -------------------------------------------------------------------------------
+
+    def plan(self, design: Design, *, epsilon: float, delta: float) -> ReleasePlan:
+        """Calibrate a surface release without reading or charging anything."""
+        n = self._n_max if self._n_units is None else self._n_units
+        by_block = self._unit == "row" and self._adjacency == "replace"
+        return plan_release(
+            design,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=self._adjacency,
+            units_per_sum=min(n, BLOCK_ROWS) if by_block else n,
+            # A person may have any number of rows; sums of 131,072 blocks are allowed for.
+            depth=2 * BLOCK_ROWS if self._unit == "person" else min(n, BLOCK_ROWS),
+            roundings=1 if by_block or self._unit == "person" else math.ceil(n / BLOCK_ROWS),
+            largest_total=max(n, BLOCK_ROWS),
+        )
+
+    def release_surface(
+        self,
+        design: Design,
+        coordinates: Sequence[Coordinate],
+        *,
+        epsilon: float,
+        delta: float,
+        label: str = "",
+        seed: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> ReleasedSurface:
+        """Charge the ledger, read the rows once, and release the density surface of `design`.
+
+        (epsilon, delta)-DP for `adjacency` of one `unit`, given public bounds: one Gaussian mechanism
+        on a sum of vectors of norm at most 1 (mathematics, section 2).
+
+        Raises
+        ------
+        BudgetExceeded
+            When the release does not fit the budget.
+        InvalidArgument, MissingBounds
+            When the arguments do not fit each other or the bounds. In all these cases nothing has
+            been read or charged.
+        """
+        self._check_request(design, coordinates, seed, notes)
+        plan = self.plan(design, epsilon=epsilon, delta=delta)
+        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        exact = self._lattice_sum(plan, coordinates)
+        vector = add_noise(plan, exact, seed)
+        del exact
+        surface = ReleasedSurface.from_vector(
+            design, vector, self._spent(plan, coordinates, label, seed, notes), tuple(coordinates)
+        )
+        self._ledger.mark_released(entry)
+        return surface
+
+    def _check_request(
+        self, design: Design, coordinates: Sequence[Coordinate], seed: object, notes: object
+    ) -> None:
+        """Refuse what would fail, or void the guarantee, after the charge."""
+        lower, upper = self.box(coordinates)
+        names = tuple(c.name for c in coordinates)
+        # The sensitivity of random features is bounded over the design's box alone.
+        if names != design.columns or not (
+            np.array_equal(lower, design.lower) and np.array_equal(upper, design.upper)
+        ):
+            raise InvalidArgument(
+                f"the design (columns {list(design.columns)}) does not fit the coordinates {list(names)} and "
+                "their box; make it from coordinate() and box() of this PrivateData"
+            )
+        if seed is not None:
+            as_whole(seed, "seed", 0)
+        if isinstance(notes, str) or not (
+            isinstance(notes, Sequence) and all(isinstance(note, str) for note in notes)
+        ):
+            raise InvalidArgument("notes must be a sequence of texts, such as ('chosen from the data',)")
+
+    def _spent(
+        self,
+        plan: ReleasePlan,
+        coordinates: Sequence[Coordinate],
+        label: str,
+        seed: int | None,
+        notes: Sequence[str],
+    ) -> PrivacySpent:
+        return PrivacySpent(
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+            adjacency=self._adjacency,
+            unit=self._unit,
+            mechanism="surface (discrete Gaussian)" if seed is None else "surface (simulated Gaussian)",
+            sensitivity=plan.sensitivity.total,
+            noise_scale=plan.noise_scale,
+            n_units=self._n_units,
+            bounds={c.column: self._bounds[c.column] for c in coordinates},
+            outside=self._outside,
+            max_weight=self._max_weight,
+            simulated=seed is not None,
+            label=label,
+            notes=tuple(notes),
+        )
+
+    # -- reading rows: below this line only -------------------------------------------------------
+
+    def _lattice_sum(self, plan: ReleasePlan, coordinates: Sequence[Coordinate]) -> NDArray[np.int64]:
+        if self._unit == "person":
+            total, sums = self._sum_blocks(plan, coordinates, _FloatSum(plan.design.n_pairs))
+            return to_lattice(plan, total, sums)
+        integers = np.zeros(plan.length, dtype=np.int64)
+        for total, sums in self._block_sums(plan, coordinates):
+            integers += to_lattice(plan, total, sums)
+        return integers
+
+    def _sum_blocks(
+        self, plan: ReleasePlan, coordinates: Sequence[Coordinate], accumulator: _FloatSum
+    ) -> tuple[float, ComplexArray]:
+        for total, sums in self._block_sums(plan, coordinates):
+            accumulator.add(total, sums)
+        return accumulator.total, accumulator.sums
+
+    def _block_sums(
+        self, plan: ReleasePlan, coordinates: Sequence[Coordinate]
+    ) -> Iterator[tuple[float, ComplexArray]]:
+        """Yield the feature sum of each block, in order; blocks are summed side by side."""
+        lower, upper = self.box(coordinates)
+
+        def one(raw: FloatArray, weights: FloatArray | None) -> tuple[float, ComplexArray]:
+            block: ClippedBlock = clip_block(raw, coordinates, lower, upper, self._outside, weights)
+            return feature_sum(plan.design, block.values, block.weights)
+
+        # The number of a person's rows is private, so a bar over rows would tell something.
+        n_rows = self._n_units if self._unit == "row" else None
+        workers = processors()
+        pending: deque[Future[tuple[float, ComplexArray]]] = deque()
+        with ThreadPoolExecutor(workers) as pool, progress_bar(n_rows, self._progress) as bar:
+            for raw, weights in self._raw_blocks([c.column for c in coordinates]):
+                pending.append(pool.submit(one, raw, weights))
+                bar.update(raw.shape[1])
+                # A short queue bounds the memory: reading waits for summing.
+                if len(pending) > workers + 1:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+
+    def _raw_blocks(self, columns: Sequence[str]) -> Iterator[tuple[FloatArray, FloatArray | None]]:
+        names = list(columns) + ([self._weights] if self._weights is not None else [])
+        votes = self._votes() if self._unit == "person" else None
+        start = 0
+        for raw in self._rows.blocks(names, BLOCK_ROWS):
+            stop = start + raw.shape[1]
+            weights = None if votes is None else votes[start:stop]
+            if self._max_weight is not None:
+                # Clipped before the division: an enormous weight must not overflow, nor warn.
+                weights = np.clip(raw[-1], 0.0, self._max_weight) / self._max_weight
+            yield raw[: len(columns)], weights
+            start = stop
+
+    def _votes(self) -> FloatArray:
+        """Return each row's share of its person's one vote, (n_rows,)."""
+        if self._person is None:
+            raise InvalidArgument("unit='person' needs person=")
+        codes = self._rows.codes(self._person)
+        counts = np.bincount(codes)
+        return np.asarray(1.0 / counts[codes], dtype=np.float64)
+
+    # -- checks at the door -----------------------------------------------------------------------
+
+    def _check_person(self, person: str | None) -> str | None:
+        if (self._unit == "person") != (person is not None):
+            raise InvalidArgument(
+                "unit='person' and person='column that identifies persons' go together; "
+                f"got unit={self._unit!r}, person={person!r}"
+            )
+        if person is not None and person not in self._rows.names:
+            self._rows.kind(person)
+        return person
+
+    def _check_weights(
+        self, weights: str | None, max_weight: float | None
+    ) -> tuple[str | None, float | None]:
+        if weights is None and max_weight is None:
+            return None, None
+        if weights is None or max_weight is None:
+            raise InvalidArgument(
+                "weights='column' and a public ceiling max_weight= go together; give both or none"
+            )
+        if self._unit == "person":
+            raise InvalidArgument("weights are for unit='row'; with unit='person' each person has one vote")
+        self._rows.check_columns([weights])
+        ceiling = as_number(max_weight, "max_weight")
+        if not (math.isfinite(ceiling) and ceiling > 0):
+            raise InvalidArgument(f"max_weight must be a finite number > 0, got {ceiling!r}")
+        return weights, ceiling
+
+    def _count_units(self) -> int | None:
+        """Return the public number of units: known to both neighbours under replacement."""
+        if self._adjacency == "add_remove":
+            return None
+        if self._person is None:
+            return self._rows.n_rows
+        return int(self._rows.codes(self._person).max()) + 1
+
+    # -- one object, one budget -------------------------------------------------------------------
+
+    def __copy__(self) -> PrivateData:
+        return self
+
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> PrivateData:
+        # A copy would carry a second, unguarded budget; cloning estimators must not multiply it.
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise PicklingRefused(
+            "PrivateData is never pickled: a copy would carry a second, unguarded budget. "
+            "Open the same data with the same ledger file in the other process"
+        )
+
+    def __repr__(self) -> str:
+        units = "private number of" if self._n_units is None else f"{self._n_units:,}"
+        left = self._ledger.remaining()
+        return (
+            f"PrivateData({units} {self._unit}s, columns {list(self.columns)}; "
+            f"budget epsilon {self._budget.epsilon:g}, delta {self._budget.delta:g}; epsilon left {left:.4g})"
+        )
+
+
+class _FloatSum:
+    """Sum of complex vectors and totals in double precision."""
+
+    def __init__(self, length: int) -> None:
+        self.total = 0.0
+        self.sums: ComplexArray = np.zeros(length, dtype=np.complex128)
+
+    def add(self, total: float, sums: ComplexArray) -> None:
+        self.total += total
+        self.sums += sums
+
+
+def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidArgument(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def _check_count(name: str, value: object) -> int | None:
+    return None if value is None else as_whole(value, name, 1)
+
+
+def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
+    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
+    checked = read_bounds(bounds, source)
+    source.check_columns(tuple(checked))
+    return tuple(checked)

@@ -1,0 +1,158 @@
+"""From the exact feature sum to a released surface: calibration, noise, reading.
+
+Guarantee. The released vector is `round(sum_i Phi_i) + noise` on a lattice of step `g`: one Gaussian
+mechanism of L2 sensitivity `Delta`. Everything read from it is post-processing, so the released
+surface is (epsilon, delta)-differentially private for the stated adjacency, given public bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..budget import Adjacency
+from ..numerics.designs import Design, RandomDesign
+from ..numerics.spectral_surfaces import ComplexArray
+from ..numerics.surfaces import FloatArray
+from .accounting import Charge
+from .features import Sensitivity, arithmetic_margin, exact_sensitivity
+from .gaussian import discrete_gaussian_slack, gaussian_mu
+from .noise import discrete_gaussian, simulated_gaussian
+
+# Share of delta set aside for the failure of the random-feature bound.
+FAILURE_SHARE = 1e-3
+_FINENESS = 2.0**-24
+_LARGEST_INTEGER_BITS = 61
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """Everything about a release that is known before a row is read.
+
+    Parameters
+    ----------
+    design : LatticeDesign or RandomDesign
+    epsilon, delta : float
+        The guarantee.
+    adjacency : {"replace", "add_remove"}
+    sensitivity : Sensitivity
+    noise_scale : float
+        Standard deviation `sigma` of the noise in each released entry.
+    step : float
+        Lattice step `g`, a power of two.
+    extra_delta : float
+        Part of delta not spent by the Gaussian itself: the tail of the discrete Gaussian and the
+        failure probability of random features.
+    slack : float
+        Shift in epsilon that the discrete Gaussian costs (about 1e-17).
+    """
+
+    design: Design
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    sensitivity: Sensitivity
+    noise_scale: float
+    step: float
+    extra_delta: float
+    slack: float
+
+    @property
+    def length(self) -> int:
+        """Number of released entries, `1 + 2 M`."""
+        return 1 + 2 * self.design.n_pairs
+
+    @property
+    def mu(self) -> float:
+        """Sensitivity over noise scale: the Gaussian-DP parameter."""
+        return self.sensitivity.total / self.noise_scale
+
+    def charge(self, label: str, simulated: bool) -> Charge:
+        """Return what the ledger records."""
+        return Charge(
+            label=label,
+            mechanism="surface",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            gaussian_mus=(self.mu,),
+            extra_delta=self.extra_delta,
+            slack=self.slack,
+            columns=self.design.columns,
+            simulated=simulated,
+        )
+
+
+def plan_release(
+    design: Design,
+    *,
+    epsilon: float,
+    delta: float,
+    adjacency: Adjacency,
+    units_per_sum: int,
+    depth: int,
+    roundings: int,
+    largest_total: int,
+) -> ReleasePlan:
+    """Calibrate the noise of a surface release. Reads nothing.
+
+    Parameters
+    ----------
+    design : LatticeDesign or RandomDesign
+    epsilon, delta : float
+        Already checked.
+    adjacency : {"replace", "add_remove"}
+    units_per_sum, depth : int
+        For `arithmetic_margin`.
+    roundings : int
+        How many separately rounded sums one unit can change (each adds `g sqrt(D')`).
+    largest_total : int
+        Public ceiling of the total weight, so that no integer overflows.
+    """
+    failure = delta * FAILURE_SHARE if isinstance(design, RandomDesign) else 0.0
+    base = exact_sensitivity(design, adjacency, failure)
+    # Under add/remove the norm bound is exact for any frequencies: nothing can fail.
+    failure = 0.0 if adjacency == "add_remove" else failure
+    length = 1 + 2 * design.n_pairs
+    step = _lattice_step(base, length, largest_total)
+    sensitivity = Sensitivity(
+        base, arithmetic_margin(units_per_sum, depth), roundings * step * math.sqrt(length), failure
+    )
+    # The discrete Gaussian's cost depends on sigma; a calibration without it bounds it from above.
+    first = sensitivity.total / gaussian_mu(epsilon, delta, extra_delta=failure)
+    slack, tail = discrete_gaussian_slack(length, first / step, sensitivity.total / first)
+    extra = failure + tail
+    sigma = sensitivity.total / gaussian_mu(epsilon, delta, extra_delta=extra, slack=slack)
+    return ReleasePlan(design, epsilon, delta, adjacency, sensitivity, sigma, step, extra, slack)
+
+
+def _lattice_step(base: float, length: int, largest_total: int) -> float:
+    """Return the power of two at or below `base 2^-24 / sqrt(length)`, coarser only against overflow."""
+    fine = math.floor(math.log2(base * _FINENESS / math.sqrt(length)))
+    coarse = math.ceil(math.log2(max(largest_total, 1))) - _LARGEST_INTEGER_BITS
+    return 2.0 ** max(fine, coarse)
+
+
+def to_lattice(plan: ReleasePlan, total: float, sums: ComplexArray) -> NDArray[np.int64]:
+    """Weight one feature sum and round it to integers in steps of `plan.step`. NOT yet private."""
+    root = np.sqrt(plan.design.pair_weights)
+    vector = np.concatenate(
+        [[math.sqrt(plan.design.zero_weight) * total], root * sums.real, root * sums.imag]
+    )
+    return np.rint(vector / plan.step).astype(np.int64)
+
+
+def add_noise(plan: ReleasePlan, exact: NDArray[np.int64], seed: int | None) -> FloatArray:
+    """Return the released vector (float64): `exact` plus discrete Gaussian noise, in feature units.
+
+    With a seed the noise is NumPy's and the release is simulated, not private.
+    """
+    scale = plan.noise_scale / plan.step
+    noise = (
+        discrete_gaussian(plan.length, scale)
+        if seed is None
+        else simulated_gaussian(plan.length, scale, seed)
+    )
+    return np.asarray((exact + noise) * plan.step, dtype=np.float64)
