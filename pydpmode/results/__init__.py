@@ -1,0 +1,1 @@
+"""Released results: frozen values, their tables and pictures."""

@@ -1,0 +1,158 @@
+"""The coordinates of a surface, and the way from a user's columns to them and back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..errors import DuplicateColumns, InvalidArgument, NonNumericColumn, UnknownColumn, UnsupportedSource
+from ..numerics.surfaces import FloatArray
+
+Transform = Literal["identity", "log"]
+Kind = Literal["number", "datetime", "timedelta"]
+
+_MICROSECONDS = 1e6
+_TIME_LIMIT = 9.2e12  # seconds that still fit in 64 bits as microseconds
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One coordinate of a surface, and how it came from a column of the user's table.
+
+    Parameters
+    ----------
+    name : str
+        Name on the surface, such as "log(wage)".
+    column : str
+        The original column, such as "wage".
+    transform : {"identity", "log"}
+        What was applied to the column, row by row, before the release.
+    kind : {"number", "datetime", "timedelta"}
+        Datetimes are held as seconds since 1970-01-01 UTC, durations as seconds.
+    """
+
+    name: str
+    column: str
+    transform: Transform = "identity"
+    kind: Kind = "number"
+
+    def __post_init__(self) -> None:
+        if self.transform not in ("identity", "log"):
+            raise InvalidArgument(f"transform must be 'identity' or 'log', got {self.transform!r}")
+        if self.kind not in ("number", "datetime", "timedelta"):
+            raise InvalidArgument(f"kind must be 'number', 'datetime' or 'timedelta', got {self.kind!r}")
+        if self.transform == "log" and self.kind != "number":
+            raise InvalidArgument(f"the log is for numbers; {self.column!r} holds {self.kind} values")
+
+    @classmethod
+    def plain(cls, name: str) -> Coordinate:
+        """Return the coordinate of a numeric column that is used as it is."""
+        return cls(name, name)
+
+    def forward(self, values: FloatArray) -> FloatArray:
+        """Map values of the original column (as floats) to the coordinate; NaN stays NaN."""
+        if self.transform == "identity":
+            return values
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # At or below zero the logarithm is taken as minus infinity: the lower bound, never missing.
+            return np.where(values <= 0, -np.inf, np.log(values))
+
+    def back_number(self, values: FloatArray) -> FloatArray:
+        """Map coordinates back to the original column, as floats (seconds for times)."""
+        if self.transform == "identity":
+            return np.asarray(values, dtype=float)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(values))
+
+    def back(self, values: FloatArray) -> FloatArray | NDArray[np.datetime64] | NDArray[np.timedelta64]:
+        """Map coordinates back to the original column in its own type (dates for datetimes)."""
+        numbers = self.back_number(values)
+        if self.kind == "number":
+            return numbers
+        ticks = np.full(numbers.shape, np.iinfo(np.int64).min)  # not a time
+        usable = np.abs(numbers) < _TIME_LIMIT
+        ticks[usable] = np.round(numbers[usable] * _MICROSECONDS).astype(np.int64)
+        return ticks.view("datetime64[us]" if self.kind == "datetime" else "timedelta64[us]")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dictionary."""
+        return dataclasses.asdict(self)
+
+
+def points_of(new: Any, coordinates: Sequence[Coordinate]) -> tuple[FloatArray, pd.Index[Any]]:
+    """Return new data as points in the coordinates, and the index to answer with."""
+    if not isinstance(new, pd.DataFrame) and hasattr(new, "to_pandas"):
+        new = new.to_pandas()
+    if isinstance(new, pd.Series):
+        new = new.to_frame(coordinates[0].column) if len(coordinates) == 1 else new
+    if not isinstance(new, pd.DataFrame):
+        new = _frame_of(new, coordinates)
+    columns = [_column(new, coordinate) for coordinate in coordinates]
+    return np.column_stack(columns), new.index
+
+
+def _frame_of(new: Any, coordinates: Sequence[Coordinate]) -> pd.DataFrame:
+    wanted = len(coordinates)
+    try:
+        array = np.asarray(new)
+    except ValueError as error:
+        raise UnsupportedSource("new data must be a data frame or a rectangular array") from error
+    if array.ndim == 1 and wanted == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] != wanted:
+        raise InvalidArgument(
+            f"new data must be a data frame, or an array of shape (rows, {wanted}) with the columns "
+            f"{[c.column for c in coordinates]} in this order; got shape {array.shape}"
+        )
+    return pd.DataFrame({c.column: array[:, j] for j, c in enumerate(coordinates)})
+
+
+def _column(frame: pd.DataFrame, coordinate: Coordinate) -> FloatArray:
+    names = [str(name) for name in frame.columns]
+    as_given = coordinate.column in names
+    name = coordinate.column if as_given else coordinate.name
+    if name not in names:
+        wanted = f"{coordinate.column!r}" + ("" if name == coordinate.column else f" (or {name!r})")
+        shown = ", ".join(repr(n) for n in names[:12]) + (", ..." if len(names) > 12 else "")
+        raise UnknownColumn(f"new data has no column {wanted}; it has {shown or 'no columns'}")
+    if names.count(name) > 1:
+        raise DuplicateColumns(f"new data has {names.count(name)} columns named {name!r}; keep one")
+    series = frame.iloc[:, names.index(name)]
+    if not as_given:
+        return _numbers_of(series, name)
+    if coordinate.kind == "number":
+        return coordinate.forward(_numbers_of(series, name))
+    return coordinate.forward(_seconds_of(series, name, coordinate.kind))
+
+
+def _numbers_of(series: pd.Series[Any], name: str) -> FloatArray:
+    dtype = series.dtype
+    if not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
+        raise NonNumericColumn(f"column {name!r} must hold numbers, got dtype {dtype}; convert it first")
+    return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
+
+
+def _seconds_of(series: pd.Series[Any], name: str, kind: Kind) -> FloatArray:
+    is_time = (
+        pd.api.types.is_datetime64_any_dtype(series.dtype)
+        if kind == "datetime"
+        else pd.api.types.is_timedelta64_dtype(series.dtype)
+    )
+    if not is_time:
+        what = "dates and times" if kind == "datetime" else "durations"
+        raise NonNumericColumn(
+            f"column {name!r} must hold {what}, got dtype {series.dtype}; convert it first"
+        )
+    if kind == "datetime":
+        times = pd.to_datetime(series, utc=True).dt.tz_localize(None)
+        ticks = times.to_numpy(dtype="datetime64[us]").astype(np.int64)
+    else:
+        ticks = series.to_numpy(dtype="timedelta64[us]").astype(np.int64)
+    missing = ticks == np.iinfo(np.int64).min
+    return np.where(missing, np.nan, ticks / _MICROSECONDS)

@@ -1,0 +1,467 @@
+"""Fitted results: frozen values that hold a released surface and what was read from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from ..budget import PrivacySpent, as_number
+from ..errors import InvalidArgument
+from ..numerics.mode_set import ModeSearchDiagnostics, ModeSet
+from ..numerics.surfaces import FloatArray, Surface
+from .base_results import Results, SurfaceFacts, array_from, frozen_copy, load_results, number_from
+from .coordinates import Coordinate, points_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from statsmodels.iolib.summary import Summary
+
+__all__ = ["Coordinate", "DensityModesResults", "Results", "SurfaceFacts", "load_results"]
+
+Source = Literal["total", "privacy", "sampling"]
+
+# Shapes of the arrays of a ModeSet, k modes in d dimensions.
+_MODE_SHAPES: Mapping[str, str] = MappingProxyType(
+    {
+        "locations": "kd",
+        "densities": "k",
+        "covariance_privacy": "kdd",
+        "covariance_sampling": "kdd",
+        "mass": "k",
+        "height_z": "k",
+        "persistence": "k",
+        "persistence_z": "k",
+        "curvature_z": "k",
+        "reliable": "k",
+        "significant": "k",
+        "on_face": "kd",
+    }
+)
+_MODE_FLAGS = ("reliable", "significant", "on_face")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DensityModesResults(Results):
+    """Modes of a density surface with their errors, shares and the privacy they cost.
+
+    Everything is in the units of the coordinates (`columns`); `modes_original` maps back to the
+    user's columns. Tables are fresh data frames on every access: changing one changes nothing here.
+    Fields beyond those of `Results`:
+
+    Parameters
+    ----------
+    mode_set : ModeSet
+        The modes, highest first.
+    n_modes_requested : int or None
+        The number of modes that the user asked for; None when it was found.
+    """
+
+    kind: ClassVar[str] = "density_modes"
+
+    mode_set: ModeSet
+    n_modes_requested: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "mode_set", _checked_modes(self.mode_set, len(self.coordinates)))
+
+    @classmethod
+    def from_modes(
+        cls,
+        mode_set: ModeSet,
+        surface: Surface,
+        *,
+        coordinates: Sequence[Coordinate] | None = None,
+        bandwidth_rule: str = "",
+        warnings: Sequence[str] = (),
+        label: str | None = None,
+        n_modes_requested: int | None = None,
+    ) -> DensityModesResults:
+        """Build the result of a mode search.
+
+        The privacy statement is taken from the surface (`surface.privacy`), never from the caller:
+        a result cannot claim another guarantee than its release has.
+
+        Parameters
+        ----------
+        mode_set : ModeSet
+            From the search on `surface`.
+        surface : Surface
+            The surface that was searched.
+        coordinates : sequence of Coordinate, optional
+            One per surface coordinate; plain numeric columns when omitted.
+        bandwidth_rule : str
+            How the bandwidth was chosen, in words.
+        warnings : sequence of str
+            Every warning given on the way.
+        label : str, optional
+            The user's label; the ledger's label when omitted.
+        n_modes_requested : int, optional
+            The number of modes asked for; as the search says when omitted.
+        """
+        privacy: PrivacySpent | None = getattr(surface, "privacy", None)
+        given = coordinates if coordinates is not None else [Coordinate.plain(c) for c in surface.columns]
+        if n_modes_requested is None:
+            n_modes_requested = mode_set.diagnostics.requested or None
+        if label is None:
+            label = "" if privacy is None else privacy.label
+        return cls(
+            coordinates=tuple(given),
+            facts=SurfaceFacts.from_surface(surface),
+            surface=surface,
+            privacy=privacy,
+            bandwidth_rule=bandwidth_rule,
+            warnings=tuple(warnings),
+            label=label,
+            mode_set=mode_set,
+            n_modes_requested=n_modes_requested,
+        )
+
+    # -- what was found
+
+    @property
+    def n_modes(self) -> int:
+        """Number of modes k."""
+        return self.mode_set.count
+
+    @property
+    def params(self) -> pd.DataFrame:
+        """The modes, k x d, in the units of the coordinates; rows "mode" 1..k, highest first."""
+        return pd.DataFrame(self.mode_set.locations.copy(), index=self._numbers(), columns=list(self.columns))
+
+    @property
+    def modes(self) -> pd.DataFrame:
+        """The modes: same as `params`."""
+        return self.params
+
+    @property
+    def modes_original(self) -> pd.DataFrame:
+        """The modes with 95% intervals, taken back to the original columns; see `back_transformed`."""
+        return self.back_transformed()
+
+    def back_transformed(self, level: float = 0.95) -> pd.DataFrame:
+        """Return modes and intervals in the original columns: dates as dates, logs undone.
+
+        A back-transformed mode is the mode of the density of, say, log(wage), shown as a wage. It is
+        not the mode of the density of wage, which lies elsewhere.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of each interval, in (0, 1).
+
+        Returns
+        -------
+        DataFrame
+            Rows "mode" 1..k; columns (original column, "estimate" | "lower" | "upper").
+        """
+        half = normal_quantile(level) * self._errors("total")
+        at = self.mode_set.locations
+        names = [c.column for c in self.coordinates] if self._names_are_unique() else list(self.columns)
+        parts = {
+            (names[j], what): coordinate.back(values[:, j])
+            for j, coordinate in enumerate(self.coordinates)
+            for what, values in (("estimate", at), ("lower", at - half), ("upper", at + half))
+        }
+        frame = pd.DataFrame(dict(enumerate(parts.values())), index=self._numbers())
+        frame.columns = pd.MultiIndex.from_tuples(list(parts), names=["column", "value"])
+        return frame
+
+    @property
+    def std_errors(self) -> pd.DataFrame:
+        """Standard errors by source, one row per (mode, column): privacy, sampling, total.
+
+        They cover the privacy noise and the sampling of the records, not the smoothing bias.
+        """
+        sources: tuple[Source, ...] = ("privacy", "sampling", "total")
+        return pd.DataFrame({s: self._errors(s).ravel() for s in sources}, index=self._pairs())
+
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return intervals for each coordinate of each mode.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of each interval on its own, in (0, 1).
+
+        Returns
+        -------
+        DataFrame
+            One row per (mode, column): lower, upper, and whether the interval is reliable. An
+            unreliable one covers less often than it says: see `summary()` for the reason.
+
+        Raises
+        ------
+        InvalidArgument
+            When `level` is not in (0, 1).
+        """
+        half = normal_quantile(level) * self._errors("total")
+        at = self.mode_set.locations
+        return pd.DataFrame(
+            {
+                "lower": (at - half).ravel(),
+                "upper": (at + half).ravel(),
+                "reliable": np.repeat(self.mode_set.reliable, len(self.columns)),
+            },
+            index=self._pairs(),
+        )
+
+    def cov_params(self, mode: int = 1, *, source: Source = "total") -> pd.DataFrame:
+        """Return the d x d covariance of one mode's location.
+
+        Parameters
+        ----------
+        mode : int
+            Its number, from 1.
+        source : {"total", "privacy", "sampling"}
+            Which part of the error.
+
+        Raises
+        ------
+        InvalidArgument
+            When there is no such mode or source.
+        """
+        number = as_number(mode, "mode")
+        if number not in range(1, self.n_modes + 1):
+            found = f"1 to {self.n_modes}" if self.n_modes else "none: no mode was found"
+            raise InvalidArgument(f"mode must be the number of a mode ({found}), got {mode!r}")
+        matrix = self._covariance(source)[int(number) - 1]
+        return pd.DataFrame(matrix.copy(), index=list(self.columns), columns=list(self.columns))
+
+    @property
+    def mass(self) -> pd.Series[float]:
+        """Share of the density in each mode's basin."""
+        return pd.Series(self.mode_set.mass.copy(), index=self._numbers(), name="mass")
+
+    @property
+    def density(self) -> pd.Series[float]:
+        """Height of the surface at each mode, per unit of the coordinates."""
+        return pd.Series(self.mode_set.densities.copy(), index=self._numbers(), name="density")
+
+    @property
+    def reliable(self) -> pd.Series[bool]:
+        """Whether the intervals of each mode can be relied on."""
+        return pd.Series(self.mode_set.reliable.copy(), index=self._numbers(), name="reliable")
+
+    @property
+    def significant(self) -> pd.Series[bool]:
+        """Whether each mode can be told from noise; others are kept when asked for, or highest."""
+        return pd.Series(self.mode_set.significant.copy(), index=self._numbers(), name="significant")
+
+    @property
+    def diagnostics(self) -> pd.Series[Any]:
+        """How the fit went, one fact per entry; all of it is a function of the release alone."""
+        search = dataclasses.asdict(self.mode_set.diagnostics)
+        for name in ("grid_shape", "requested"):
+            search.pop(name, None)
+        facts: dict[str, Any] = {
+            "modes": self.n_modes,
+            "modes_requested": self.n_modes_requested,
+            "unreliable_modes": int(np.sum(~self.mode_set.reliable)),
+            "insignificant_modes": int(np.sum(~self.mode_set.significant)),
+            "records": self.facts.n_records,
+            "bandwidth_rule": self.bandwidth_rule,
+            **{f"bandwidth[{c}]": float(h) for c, h in zip(self.columns, self.facts.bandwidth, strict=True)},
+            "kernel_order": self.facts.order,
+            "density_noise_sd": self.facts.noise_sd,
+            "negative_mass": self.negative_mass,
+            **search,
+            "private": self.privacy is not None and not self.simulated,
+            "simulated": self.simulated,
+            "warnings": len(self.warnings),
+        }
+        return pd.Series(facts, name="value", dtype=object).rename_axis("fact")
+
+    # -- what can be done with it
+
+    def predict(self, new: Any, *, method: Literal["nearest", "basin"] = "nearest") -> pd.Series[Any]:
+        """Return the number of the mode that each row of `new` belongs to.
+
+        The answer is a function of the release and of `new` only. When `new` holds the private rows
+        themselves the labels describe those rows, and are NOT covered by the guarantee.
+
+        Parameters
+        ----------
+        new : DataFrame or array
+            A data frame is matched by name (original columns, or coordinates such as "log(wage)");
+            other columns are ignored. An array has one column per coordinate, in the order of
+            `columns` and in the units of the original columns; a 1-D array is n points of one column.
+            Values outside the box count as at its boundary.
+        method : {"nearest", "basin"}
+            Nearest mode, distances in bandwidths; or the mode whose basin the point lies in: where
+            ascent on the surface leads to.
+
+        Returns
+        -------
+        Series of Int64
+            Mode numbers from 1 with the index of `new`; <NA> where a value is missing, and everywhere
+            when there are no modes.
+
+        Raises
+        ------
+        UnknownColumn, DuplicateColumns, NonNumericColumn, InvalidArgument
+            When `new` does not have the columns, in numbers.
+        """
+        if method not in ("nearest", "basin"):
+            raise InvalidArgument(f"method must be 'nearest' or 'basin', got {method!r}")
+        points, index = points_of(new, self.coordinates)
+        points = np.clip(points, self.facts.lower, self.facts.upper)
+        present = ~np.isnan(points).any(axis=1)
+        numbers = np.zeros(points.shape[0], dtype=np.int64)
+        if self.n_modes and present.any():
+            assign = self._nearest if method == "nearest" else self._basins
+            numbers[present] = assign(points[present]) + 1
+        labels = pd.array(numbers, dtype="Int64")
+        labels[numbers == 0] = pd.NA
+        return pd.Series(labels, index=index, name="mode")
+
+    def _nearest(self, points: FloatArray) -> FloatArray:
+        best = np.full(points.shape[0], np.inf)
+        label = np.full(points.shape[0], -1)
+        for number, mode in enumerate(self.mode_set.locations):
+            distance = np.sum(((points - mode) / self.facts.bandwidth) ** 2, axis=1)
+            closer = distance < best
+            best[closer], label[closer] = distance[closer], number
+        return label
+
+    def _basins(self, points: FloatArray) -> FloatArray:
+        if self.surface is None:
+            raise InvalidArgument(
+                "method='basin' needs the surface, and this result was saved without it; "
+                "use method='nearest', or save with surface=True"
+            )
+        from ..numerics.mode_seeking import assign_basins
+
+        return np.asarray(assign_basins(self.surface, self.mode_set.locations, points))
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Return a statsmodels `Summary`: `as_text`, `as_html`, `as_latex`, `as_csv`.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of the intervals, in (0, 1).
+        """
+        from .summary_tables import density_modes_summary
+
+        return density_modes_summary(self, level)
+
+    def plot(
+        self, *, ax: Axes | None = None, columns: Sequence[str] | None = None, level: float = 0.95
+    ) -> Axes:
+        """Draw the surface and its modes; see `pydpmode.results.plots.plot_modes`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw one or two coordinates; a new pyplot figure when omitted.
+        columns : sequence of str, optional
+            Which coordinates; all when omitted. Three or more give a pairs plot.
+        level : float
+            Coverage of band, intervals and ellipses.
+
+        Returns
+        -------
+        matplotlib Axes
+            The (first) panel; `.figure` is the figure it is in.
+        """
+        from .plots import plot_modes
+
+        return plot_modes(self, ax=ax, columns=columns, level=level)
+
+    def __repr__(self) -> str:
+        count = f"{self.n_modes} mode{'' if self.n_modes == 1 else 's'}"
+        what = f"{count} of the density of ({', '.join(self.columns)})"
+        if self.privacy is None:
+            cost = "not private"
+        else:
+            spent = self.privacy
+            cost = f"epsilon={spent.epsilon:g}, delta={spent.delta:g}, {spent.adjacency} one {spent.unit}"
+            cost += ", SIMULATED: NOT PRIVATE" if spent.simulated else ""
+        return (
+            f"<{type(self).__name__}: {what}; {cost}>\n"
+            "Go on with .summary(), .modes, .conf_int(), .plot(), .predict(new), .save(path)"
+        )
+
+    # -- inside
+
+    def _numbers(self) -> pd.Index[int]:
+        return pd.RangeIndex(1, self.n_modes + 1, name="mode")
+
+    def _pairs(self) -> pd.MultiIndex:
+        numbers = range(1, self.n_modes + 1)
+        return pd.MultiIndex.from_product([numbers, self.columns], names=["mode", "column"])
+
+    def _names_are_unique(self) -> bool:
+        return len({coordinate.column for coordinate in self.coordinates}) == len(self.coordinates)
+
+    def _covariance(self, source: Source) -> FloatArray:
+        parts = {"privacy": self.mode_set.covariance_privacy, "sampling": self.mode_set.covariance_sampling}
+        if source == "total":
+            return parts["privacy"] + parts["sampling"]
+        if source not in parts:
+            raise InvalidArgument(f"source must be 'total', 'privacy' or 'sampling', got {source!r}")
+        return parts[source]
+
+    def _errors(self, source: Source) -> FloatArray:
+        variances = np.diagonal(self._covariance(source), axis1=1, axis2=2)
+        return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
+
+    def _own_dict(self) -> dict[str, Any]:
+        modes = {name: getattr(self.mode_set, name) for name in _MODE_SHAPES}
+        modes["diagnostics"] = dataclasses.asdict(self.mode_set.diagnostics)
+        return {"modes": modes, "n_modes_requested": self.n_modes_requested}
+
+    @classmethod
+    def _own_fields(cls, data: Mapping[str, Any], dimension: int) -> dict[str, Any]:
+        stored = data["modes"]
+        sizes = {"k": len(stored["densities"]), "d": dimension}
+        arrays = {
+            name: array_from(stored[name], tuple(sizes[s] for s in shape), name in _MODE_FLAGS)
+            for name, shape in _MODE_SHAPES.items()
+        }
+        diagnostics = _search_diagnostics(stored["diagnostics"])
+        wanted = data.get("n_modes_requested")
+        return {
+            "mode_set": ModeSet(**arrays, diagnostics=diagnostics),
+            "n_modes_requested": None if wanted is None else int(wanted),
+        }
+
+
+def _checked_modes(modes: ModeSet, dimension: int) -> ModeSet:
+    """Return a read-only copy of `modes`, or refuse shapes that do not fit together."""
+    sizes = {"k": modes.count, "d": dimension}
+    arrays = {}
+    for name, letters in _MODE_SHAPES.items():
+        array = np.asarray(getattr(modes, name))
+        shape = tuple(sizes[letter] for letter in letters)
+        if array.shape != shape:
+            raise InvalidArgument(f"mode_set.{name} must have shape {shape}, got {array.shape}")
+        arrays[name] = frozen_copy(array)
+    return dataclasses.replace(modes, **arrays)
+
+
+def _search_diagnostics(stored: Mapping[str, Any]) -> ModeSearchDiagnostics:
+    readers: dict[str, Callable[[Any], Any]] = {
+        "int": int,
+        "float": number_from,
+        "bool": bool,
+        "tuple[int, ...]": lambda items: tuple(int(item) for item in items),
+    }
+    fields = dataclasses.fields(ModeSearchDiagnostics)
+    return ModeSearchDiagnostics(**{f.name: readers[str(f.type)](stored[f.name]) for f in fields})
+
+
+def normal_quantile(level: object) -> float:
+    """Two-sided normal quantile of a coverage."""
+    value = as_number(level, "level")
+    if not 0 < value < 1:
+        raise InvalidArgument(f"level must be strictly between 0 and 1, got {value!r}; give e.g. level=0.95")
+    return NormalDist().inv_cdf((1 + value) / 2)
