@@ -1,0 +1,296 @@
+"""What every table of rows offers, whatever it was read from: names, kinds and blocks.
+
+Checks look at the schema (names and dtypes), never at values: the schema is public, and an
+error that depended on a value would tell something about a row.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DuplicateColumns, EmptyData, InvalidArgument, NonNumericColumn, UnknownColumn
+from ..numerics.surfaces import FloatArray
+
+Kind = Literal["number", "datetime", "timedelta"]
+CodeArray = npt.NDArray[np.int64]
+
+# The time units of NumPy, pandas, polars and Arrow; "generic" is that of arrays that hold NaT only.
+_SECONDS_PER_UNIT = {"generic": 1, "s": 1, "m": 60, "h": 3600, "D": 86400, "W": 7 * 86400}
+_UNITS_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+
+_LONGEST_LIST = 20
+
+
+class TableSource(Protocol):
+    """A table of private rows, read in blocks of float64.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The column names, in order, without duplicates.
+    names_are_public : bool
+        False when the names may be a row in truth: then no message shows them.
+    n_rows : int
+        The number of rows, those with missing values included. Counting the records of a
+        CSV file takes a pass, made when this is first asked for.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names."""
+        ...
+
+    @property
+    def names_are_public(self) -> bool:
+        """Whether the names may be shown."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        ...
+
+    def kind(self, name: str) -> Kind:
+        """Return what a column holds, from its dtype alone.
+
+        Raises
+        ------
+        UnknownColumn
+            When there is no such column.
+        NonNumericColumn
+            When its dtype is not numeric, boolean, datetime or timedelta.
+        """
+        ...
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Check that all `columns` exist and can be read as numbers, without reading a row.
+
+        Raises
+        ------
+        UnknownColumn, NonNumericColumn
+            As in `kind`.
+        """
+        ...
+
+    def blocks(self, columns: Sequence[str], rows_per_block: int) -> Iterator[FloatArray]:
+        """Yield the rows in order, in blocks.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            At least one.
+        rows_per_block : int
+            At least 1. Block i holds rows i * rows_per_block and on, whatever the parts in
+            which a file or an Arrow table is stored: membership depends on the position only.
+
+        Yields
+        ------
+        array of shape (len(columns), b), float64, C-contiguous
+            A fresh array that the consumer may overwrite. Missing is NaN, infinities are
+            kept, booleans are 0 and 1, datetimes are seconds since 1970-01-01 UTC and
+            timedeltas are seconds.
+        """
+        ...
+
+    def codes(self, column: str) -> CodeArray:
+        """Return an integer code per row for a column that identifies persons.
+
+        The column may have any dtype. The codes are 0..N-1, with no gap; all rows whose
+        identifier is missing together are one further person (the highest code). The same
+        data give the same codes.
+
+        Returns
+        -------
+        array of shape (n_rows,), int64
+
+        Raises
+        ------
+        UnknownColumn
+            When there is no such column.
+        """
+        ...
+
+
+class BaseTable(ABC):
+    """The part of `TableSource` that all sources share: names, checks and arguments.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of the columns.
+    names_are_public : bool
+        False when the names may be a row in truth (a file without a header line): then no
+        message lists them.
+    """
+
+    def __init__(self, names: Sequence[str], *, names_are_public: bool = True) -> None:
+        self._names = tuple(names)
+        self._names_are_public = names_are_public
+        self._check_duplicates()
+        self._positions = {name: position for position, name in enumerate(self._names)}
+
+    def __repr__(self) -> str:
+        """Name the class only: a representation may end in a log."""
+        return f"<{type(self).__name__} with {len(self._names)} columns>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return self._names
+
+    @property
+    def names_are_public(self) -> bool:
+        """Whether the names may be shown: not where they may be a row in truth."""
+        return self._names_are_public
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """The number of rows."""
+
+    @abstractmethod
+    def _schema(self, position: int) -> tuple[Kind | None, str]:
+        """Return the kind (None: not numeric) and the dtype's name of the column at `position`."""
+
+    @abstractmethod
+    def _blocks(self, positions: list[int], rows_per_block: int) -> Iterator[FloatArray]:
+        """Yield the blocks; the arguments are checked."""
+
+    @abstractmethod
+    def _codes(self, position: int) -> CodeArray:
+        """Return the codes of the column at `position`."""
+
+    def kind(self, name: str) -> Kind:
+        """Return "number", "datetime" or "timedelta", from the column's dtype alone."""
+        kind, dtype = self._schema(self.position(name))
+        if kind is None:
+            raise NonNumericColumn(
+                f"column {name!r} has dtype {dtype}; a number, boolean, datetime or timedelta dtype is "
+                f"needed. {_how_to_convert(dtype)}"
+            )
+        return kind
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Check that all `columns` exist and can be read as numbers, without reading a row."""
+        for name in as_names(columns):
+            self.kind(name)
+
+    def blocks(self, columns: Sequence[str], rows_per_block: int) -> Iterator[FloatArray]:
+        """Return an iterator over fresh blocks of shape (len(columns), b); see `TableSource`."""
+        names = as_names(columns)
+        if not names:
+            raise InvalidArgument("columns is empty; name at least one column")
+        self.check_columns(names)
+        return self._blocks([self.position(name) for name in names], as_count(rows_per_block))
+
+    def codes(self, column: str) -> CodeArray:
+        """Return one integer code per row for a person identifier; see `TableSource`."""
+        return self._codes(self.position(column))
+
+    def position(self, name: str) -> int:
+        """Return the position of the column, or raise `UnknownColumn`."""
+        found = self._positions.get(name)
+        if found is None:
+            raise UnknownColumn(f"there is no column {name!r}; {self._available(name)}")
+        return found
+
+    def _available(self, wanted: str) -> str:
+        if not self._names_are_public:
+            return (
+                f"the file has {len(self._names)} columns, whose names are not shown because its first "
+                "line holds numbers and may be a row: check that the first line is a header"
+            )
+        shown = ", ".join(repr(name) for name in self._names[:_LONGEST_LIST])
+        more = len(self._names) - _LONGEST_LIST
+        listed = f"the columns are {shown}" + (f" and {more} more" if more > 0 else "")
+        close = difflib.get_close_matches(str(wanted), self._names, n=1)
+        return listed + (f"; did you mean {close[0]!r}?" if close else "")
+
+    def _check_duplicates(self) -> None:
+        # An empty name is no name: nobody can mean it, and spreadsheets write several.
+        twice = [name for name, count in Counter(self._names).items() if count > 1 and name]
+        if not twice:
+            return
+        if not self._names_are_public:
+            raise DuplicateColumns(
+                "two entries of the first line are equal; each column needs its own name in a header line"
+            )
+        shown = ", ".join(repr(name) for name in twice[:_LONGEST_LIST])
+        raise DuplicateColumns(f"more than one column is called {shown}; rename or drop all but one")
+
+
+def as_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return column names as a tuple; one string is one name."""
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def as_count(rows_per_block: object) -> int:
+    """Return a number of rows >= 1 as an int, or raise `InvalidArgument`."""
+    message = f"rows_per_block must be a whole number >= 1, got {type(rows_per_block).__name__}"
+    if isinstance(rows_per_block, bool | np.bool_):
+        raise InvalidArgument(message)
+    try:
+        count = operator.index(rows_per_block)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidArgument(message) from None
+    if count < 1:
+        raise InvalidArgument(f"rows_per_block must be a whole number >= 1, got {count}")
+    return count
+
+
+def check_not_empty(n_rows: int) -> None:
+    """Raise `EmptyData` when there is no row."""
+    if n_rows == 0:
+        raise EmptyData("the data have 0 rows; at least one row is needed")
+
+
+def write_seconds(steps: npt.NDArray[np.integer[Any]], unit: str, out: FloatArray) -> None:
+    """Write integer counts of a time unit into `out` as seconds.
+
+    One moment gives the same float in every unit: whole seconds are exact, and the fraction is
+    divided by itself (a count of nanoseconds since 1970 does not fit a float64).
+    """
+    per_second = _UNITS_PER_SECOND.get(unit)
+    if per_second is None:
+        out[:] = steps
+        out *= _SECONDS_PER_UNIT[unit]
+        return
+    whole, rest = np.divmod(steps, per_second)
+    np.divide(rest, per_second, out=out)
+    out += whole
+
+
+def gather_blocks(parts: Iterable[FloatArray], width: int, rows_per_block: int) -> Iterator[FloatArray]:
+    """Re-cut parts of shape (width, any) into blocks of `rows_per_block` rows; the last may be shorter."""
+    block = np.empty((width, rows_per_block))
+    filled = 0
+    for part in parts:
+        taken = 0
+        while taken < part.shape[1]:
+            step = min(rows_per_block - filled, part.shape[1] - taken)
+            block[:, filled : filled + step] = part[:, taken : taken + step]
+            taken += step
+            filled += step
+            if filled == rows_per_block:
+                yield block
+                block = np.empty((width, rows_per_block))
+                filled = 0
+    if filled:
+        yield np.ascontiguousarray(block[:, :filled])
+
+
+def _how_to_convert(dtype: str) -> str:
+    if "complex" in dtype:
+        return "Use its real or imaginary part, for example data.real."
+    return (
+        "Convert it first, for example with pandas.to_numeric(column, errors='coerce') or "
+        "pandas.to_datetime(column, errors='coerce')."
+    )
