@@ -24,6 +24,7 @@ from ..numerics.bandwidth import BandwidthChoice, BandwidthSpec, choose_bandwidt
 from ..numerics.designs import MAX_DIMENSION, MAX_LATTICE_DIMENSION, Design, LatticeDesign, RandomDesign
 from ..numerics.kernels import check_order
 from ..numerics.mode_seeking import find_modes
+from ..numerics.spectral_surfaces import RandomFeatureSurface
 from ..numerics.surfaces import FloatArray, Surface
 from ..privacy.bounds import Bounds, log_lower_bound
 from ..privacy.features import ZERO_WEIGHT
@@ -412,25 +413,17 @@ def _warn_log_bounds(study: PrivateData, coordinates: Sequence[Coordinate], sink
 
 
 def _warn_features(surface: ReleasedSurface, sink: list[str]) -> None:
-    """Warn when the read-off error of random features is above the privacy noise. Post-processing.
-
-    The error of a reading is about `n sqrt(kbar / D)` in kernel units, `kbar` the mean kernel value
-    between two records, estimated without bias from the released coefficients.
-    """
-    design = surface.design
-    if not isinstance(design, RandomDesign):
-        return
+    """Warn when the read-off error of random features is above the privacy noise. Post-processing."""
     inner = surface.surface
-    n = surface.n_effective
-    kbar = max(float(np.mean(np.abs(inner.phi) ** 2 - 2 * inner.part_variance)), 1 / n)
-    error, sigma = n * math.sqrt(kbar / design.n_pairs), surface.privacy.noise_scale
-    if error > 2 * sigma:
-        _warn(
-            CoarseFeatures,
-            f"with {design.n_pairs} random features the read-off error is about {error / sigma:.1f} "
-            "times the privacy noise; standard errors leave it out; give a larger n_features",
-            sink,
-        )
+    if not isinstance(inner, RandomFeatureSurface) or inner.read_off_ratio <= 1:
+        return
+    wanted = inner.design.n_pairs * inner.read_off_ratio**2
+    _warn(
+        CoarseFeatures,
+        f"with {inner.design.n_pairs} random features the read-off error is {inner.read_off_ratio:.1f} times the "
+        f"privacy noise (both are in the standard errors); about n_features={wanted:.0f} would bring it below",
+        sink,
+    )
 
 
 def _whole(name: str, value: object) -> int | None:

@@ -55,8 +55,9 @@ class KernelSurface:
         Returns
         -------
         Surface
-            With noise zero. For d <= 3 within 1e-4 of the direct sum relative to the kernel's
-            peak; the direct sum itself for d >= 4.
+            With noise zero. The direct sum itself for d >= 4. For d <= 3 each record's kernel is cut
+            off in frequency, which moves it by at most 2e-4 (order 2), 1e-3 (order 4) or 3e-3
+            (order 6) of its peak.
 
         Raises
         ------

@@ -16,7 +16,7 @@ from .surfaces import FloatArray
 # Grid nodes per axis for drawing: fine against the bandwidth, bounded in memory.
 _MAX_NODES = {1: 4096, 2: 1024, 3: 160}
 _NODES_RANDOM = 96
-_SOBOL_LOG2 = 13
+_SOBOL_LOG2 = 11
 _BATCH = 512
 
 

@@ -141,8 +141,11 @@ class SpectralSurface:
         With `a_j` the reading weights and `u_j` the variance of each part of `phi_j`:
         `Var p = sum a^2 u`, `Cov grad = sum a^2 u w w^T`, and so on (mathematics, section 2).
         """
+        return self._moments(np.abs(self._amplitudes) ** 2 * self.part_variance)
+
+    def _moments(self, power: FloatArray) -> FieldNoise:
+        """Return the moments of the field with independent parts of variance `power` per frequency."""
         w = self._scaled_frequencies
-        power = np.abs(self._amplitudes) ** 2 * self.part_variance
         outer = (w[:, :, None] * w[:, None, :]).reshape(w.shape[0], -1)
         gradient = (power @ outer).reshape(self.dimension, self.dimension)
         hessian = (outer.T * power) @ outer
@@ -439,6 +442,29 @@ class RandomFeatureSurface(SpectralSurface):
         return weights
 
     @cached_property
+    def noise(self) -> FieldNoise:
+        """Noise of density, gradient and Hessian: privacy noise, and the read-off error of the features.
+
+        A reading averages over D random frequencies, so its error is that of a sample mean: the
+        variance over frequencies of `a_j Re(phi_j exp(-i w_j.z))`, about `sum_j |a_j phi_j|^2 / 2`, which holds
+        the privacy noise `sum_j |a_j|^2 u_j` as well. Where it is not clearly above that (3 standard
+        errors), the privacy noise alone is returned.
+        """
+        squared = np.abs(self._amplitudes) ** 2
+        private = self._moments(squared * self.part_variance)
+        everything = squared * np.abs(self.phi) ** 2 / 2
+        allowance = 3 * private.value / np.sqrt(self.design.n_pairs)
+        return self._moments(everything) if everything.sum() > private.value + allowance else private
+
+    @cached_property
+    def read_off_ratio(self) -> float:
+        """Standard deviation of the features' read-off error over that of the privacy noise."""
+        squared = np.abs(self._amplitudes) ** 2
+        private = float((squared * self.part_variance).sum())
+        everything = float((squared * np.abs(self.phi) ** 2).sum() / 2)
+        return float(np.sqrt(max(everything - private, 0.0) / private)) if private > 0 else float("inf")
+
+    @cached_property
     def _hessian_pairs(self) -> list[tuple[int, int]]:
         return [(a, b) for a in range(self.dimension) for b in range(a, self.dimension)]
 
@@ -477,6 +503,16 @@ class RandomFeatureSurface(SpectralSurface):
             raise InvalidArgument(f"bandwidth must be finite and > 0, got {np.asarray(bandwidth).tolist()}")
         self.design.read_weights(full, self.read_order)
         return replace(self, read_bandwidth=full)
+
+    def density_on_grid(self, axes: Sequence[FloatArray]) -> FloatArray:
+        """Return the density on the product grid of `axes`, by matrix products in blocks of rows."""
+        *first, last = [np.asarray(a, dtype=np.float64) for a in axes]
+        mesh = np.meshgrid(*first, indexing="ij")
+        size = int(np.prod([a.size for a in first], dtype=np.int64))
+        known = np.stack([m.ravel() for m in mesh], axis=1) if first else np.zeros((1, 0))
+        rows = max(1, _CHUNK // self.design.n_pairs)
+        parts = [self.density_on_product(known[i : i + rows], last) for i in range(0, size, rows)]
+        return np.concatenate(parts).reshape(*(a.size for a in first), last.size)
 
     def density_on_product(self, known: FloatArray, axis: FloatArray) -> FloatArray:
         """Return the density at every (known_i, axis_g): (m, g), for `known` (m, d-1), `axis` (g,)."""

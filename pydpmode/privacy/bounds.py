@@ -58,7 +58,7 @@ def read_bounds(bounds: Bounds | None, source: TableSource) -> dict[str, tuple[f
     UnknownColumn
         When a name is not a column.
     """
-    if bounds is None or (hasattr(bounds, "__len__") and len(bounds) == 0):
+    if bounds is None or _as_list(bounds) == [] or (isinstance(bounds, Mapping) and not bounds):
         raise MissingBounds(
             f"{_example(source)}: (low, high)}}; they are never taken from the data, "
             "because that would reveal the extreme rows"

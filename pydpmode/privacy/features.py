@@ -202,7 +202,7 @@ def _bernstein_slack(widths: FloatArray, d: int, n: int, radius: float, failure:
     return x / 3 + math.sqrt(x * x / 9 + x)
 
 
-def arithmetic_margin(units_per_sum: int, depth: int) -> float:
+def arithmetic_margin(units_per_sum: int, depth: int, tolerance: float = TRANSFORM_TOLERANCE) -> float:
     """Return the margin in Delta for inexact sums over `units_per_sum` units.
 
     The transform's error, as a weighted vector, is at most its tolerance times the total weight, for
@@ -225,4 +225,4 @@ def arithmetic_margin(units_per_sum: int, depth: int) -> float:
         Terms summed in floating point before anything is rounded: rows, and sums of blocks.
     """
     n = float(units_per_sum)
-    return 4 * n * TRANSFORM_TOLERANCE + 2 * n * _UNIT_ROUNDOFF * float(depth)
+    return 4 * n * tolerance + 2 * n * _UNIT_ROUNDOFF * float(depth)

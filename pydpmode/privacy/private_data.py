@@ -336,7 +336,7 @@ class PrivateData:
 
         def one(raw: FloatArray, weights: FloatArray | None) -> tuple[float, ComplexArray]:
             block: ClippedBlock = clip_block(raw, coordinates, lower, upper, self._outside, weights)
-            return feature_sum(plan.design, block.values, block.weights)
+            return feature_sum(plan.design, block.values, block.weights, plan.tolerance)
 
         # The number of a person's rows is private, so a bar over rows would tell something.
         n_rows = self._n_units if self._unit == "row" else None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..budget import Adjacency
 from ..numerics.designs import Design, RandomDesign
+from ..numerics.feature_sums import FAST_TOLERANCE, TRANSFORM_TOLERANCE
 from ..numerics.spectral_surfaces import ComplexArray
 from ..numerics.surfaces import FloatArray
 from .accounting import Charge
@@ -25,6 +26,8 @@ from .noise import discrete_gaussian, simulated_gaussian
 # Share of delta set aside for the failure of the random-feature bound.
 FAILURE_SHARE = 1e-3
 _FINENESS = 2.0**-24
+# Up to this many units the fast transform adds at most .0005 to Delta.
+_SHORT_BLOCK = 2**17
 _LARGEST_INTEGER_BITS = 61
 
 
@@ -48,6 +51,8 @@ class ReleasePlan:
         failure probability of random features.
     slack : float
         Shift in epsilon that the discrete Gaussian costs (about 1e-17).
+    tolerance : float
+        Of the transform: the fast one where blocks are short enough for its margin to be negligible.
     """
 
     design: Design
@@ -59,6 +64,7 @@ class ReleasePlan:
     step: float
     extra_delta: float
     slack: float
+    tolerance: float
 
     @property
     def length(self) -> int:
@@ -117,15 +123,23 @@ def plan_release(
     failure = 0.0 if adjacency == "add_remove" else failure
     length = 1 + 2 * design.n_pairs
     step = _lattice_step(base, length, largest_total)
+    tolerance = FAST_TOLERANCE if units_per_sum <= _SHORT_BLOCK else TRANSFORM_TOLERANCE
     sensitivity = Sensitivity(
-        base, arithmetic_margin(units_per_sum, depth), roundings * step * math.sqrt(length), failure
+        base,
+        arithmetic_margin(units_per_sum, depth, tolerance),
+        roundings * step * math.sqrt(length),
+        failure,
     )
     # The discrete Gaussian's cost depends on sigma; a calibration without it bounds it from above.
     first = sensitivity.total / gaussian_mu(epsilon, delta, extra_delta=failure)
     slack, tail = discrete_gaussian_slack(length, first / step, sensitivity.total / first)
     extra = failure + tail
-    sigma = sensitivity.total / gaussian_mu(epsilon, delta, extra_delta=extra, slack=slack)
-    return ReleasePlan(design, epsilon, delta, adjacency, sensitivity, sigma, step, extra, slack)
+    mu = gaussian_mu(epsilon, delta, extra_delta=extra, slack=slack)
+    sigma = sensitivity.total / mu
+    while sensitivity.total / sigma > mu:
+        # The division was rounded to the unsafe side.
+        sigma = math.nextafter(sigma, math.inf)
+    return ReleasePlan(design, epsilon, delta, adjacency, sensitivity, sigma, step, extra, slack, tolerance)
 
 
 def _lattice_step(base: float, length: int, largest_total: int) -> float:
