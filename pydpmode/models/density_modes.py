@@ -37,6 +37,8 @@ from .preview import Preview, bump_table
 
 # Random features by the public number of records: more records, less privacy noise, more features.
 _FEATURES_SMALL, _FEATURES_LARGE, _LARGE_N = 4096, 8192, 50_000
+# Read-off error of random features, in privacy noise, above which a fit warns.
+_COARSE = 2.0
 
 
 class DensityModes:
@@ -88,7 +90,7 @@ class DensityModes:
     --------
     >>> from pydpmode import DensityModes, datasets
     >>> data, truth = datasets.four_gaussians(5000, seed=1)
-    >>> model = DensityModes(data, bounds={"x1": (-8, 8), "x2": (-8, 8)})
+    >>> model = DensityModes(data, bounds={"x": (-8, 8), "y": (-8, 8)})
     >>> res = model.fit(epsilon=1.0, delta=1e-6, seed=1)   # a seed only to make this example repeatable
     >>> res.n_modes
     4
@@ -415,13 +417,14 @@ def _warn_log_bounds(study: PrivateData, coordinates: Sequence[Coordinate], sink
 def _warn_features(surface: ReleasedSurface, sink: list[str]) -> None:
     """Warn when the read-off error of random features is above the privacy noise. Post-processing."""
     inner = surface.surface
-    if not isinstance(inner, RandomFeatureSurface) or inner.read_off_ratio <= 1:
+    if not isinstance(inner, RandomFeatureSurface) or inner.read_off_ratio <= _COARSE:
         return
     wanted = inner.design.n_pairs * inner.read_off_ratio**2
     _warn(
         CoarseFeatures,
-        f"with {inner.design.n_pairs} random features the read-off error is {inner.read_off_ratio:.1f} times the "
-        f"privacy noise (both are in the standard errors); about n_features={wanted:.0f} would bring it below",
+        f"with {inner.design.n_pairs} random features the read-off error is {inner.read_off_ratio:.1f} times "
+        "the privacy noise (both are in the standard errors); "
+        f"about n_features={wanted:.0f} would bring it down to that",
         sink,
     )
 

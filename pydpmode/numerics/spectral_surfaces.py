@@ -446,9 +446,9 @@ class RandomFeatureSurface(SpectralSurface):
         """Noise of density, gradient and Hessian: privacy noise, and the read-off error of the features.
 
         A reading averages over D random frequencies, so its error is that of a sample mean: the
-        variance over frequencies of `a_j Re(phi_j exp(-i w_j.z))`, about `sum_j |a_j phi_j|^2 / 2`, which holds
-        the privacy noise `sum_j |a_j|^2 u_j` as well. Where it is not clearly above that (3 standard
-        errors), the privacy noise alone is returned.
+        variance over frequencies of `a_j Re(phi_j exp(-i w_j.z))`, about `sum_j |a_j phi_j|^2 / 2`,
+        which holds the privacy noise `sum_j |a_j|^2 u_j` as well. Where it is not clearly above
+        that (3 standard errors), the privacy noise alone is returned.
         """
         squared = np.abs(self._amplitudes) ** 2
         private = self._moments(squared * self.part_variance)

@@ -171,8 +171,9 @@ def test_the_noise_of_random_features_holds_their_read_off_error(kept: str) -> N
         surface = spectral_surface(design, sums / total, np.zeros(300), total).marginal(list(kept))
         squares.append(float(surface.density(point)[0] - truth) ** 2)
         stated.append(surface.noise.value)
-    # 200 squares of a normal have a relative error of 1/10; the stated one holds the mean as well.
-    assert 0.5 < np.mean(squares) / np.mean(stated) < 1.4
+    # 200 squares of a normal have a relative error of 1/10. At a peak the stated figure is too large: it
+    # holds the square of the mean as well.
+    assert 0.25 < np.mean(squares) / np.mean(stated) < 1.3
 
 
 def test_without_noise_all_moments_are_zero_and_the_length_is_the_bandwidth() -> None:
