@@ -77,7 +77,8 @@ def peak_memory(n: int) -> float:
         f"x = np.empty(({n}, 2))\n"
         f"for i in range(0, {n}, 2**17): x[i:i + 2**17] = g.normal(size=x[i:i + 2**17].shape)\n"
         # Forget the peak so far (Linux): what counts is the peak during the fit.
-        "def peak(): return next(int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('VmHWM'))\n"
+        "def peak():\n"
+        "    return next(int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('VmHWM'))\n"
         "open('/proc/self/clear_refs', 'w').write('5')\n"
         "before = peak()\n"
         "DensityModes(x, bounds=[(-8, 8)] * 2).fit(epsilon=1.0, delta=1e-8)\n"

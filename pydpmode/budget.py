@@ -53,8 +53,10 @@ def as_number(value: object, name: str, error: type[InvalidArgument] = InvalidAr
 
 def as_whole(value: object, name: str, least: int, most: int | None = None) -> int:
     """Return `value` as an int within [least, most], or raise `InvalidArgument`. Whole floats are whole."""
-    number = as_number(value, name)
     allowed = f">= {least}" if most is None else f"in {least}..{most}"
+    if _is_bool(value) or not isinstance(value, Real):
+        raise InvalidArgument(f"{name} must be a whole number {allowed}, got {type(value).__name__}")
+    number = as_number(value, name)
     if not (math.isfinite(number) and number == int(number) and number >= least):
         raise InvalidArgument(f"{name} must be a whole number {allowed}, got {value!r}")
     whole = int(value)  # type: ignore[call-overload]

@@ -110,7 +110,7 @@ def _add_modes(commands: Any) -> None:
         metavar="NAME=LOW:HIGH",
         action="append",
         default=[],
-        help="public bounds; once per column",
+        help="public bounds; once per column (NAME=LOW..HIGH for times with colons)",
     )
     what.add_argument(
         "--log", metavar="A,B", default="", help="columns on the natural-log scale (lower bound > 0)"
@@ -214,7 +214,8 @@ def parse_bounds(entries: Sequence[str]) -> dict[str, tuple[float | str, float |
         pair = ends.split("..") if ".." in ends else ends.split(":")
         if not equals or not name or len(pair) != 2 or not all(p.strip() for p in pair):
             raise InvalidArgument(
-                f"--bounds {entry!r} is not NAME=LOW:HIGH; write for example --bounds age=15:90"
+                f"--bounds {entry!r} is not NAME=LOW:HIGH; write for example --bounds age=15:90, "
+                "or NAME=LOW..HIGH for times with colons"
             )
         if name in bounds:
             raise InvalidArgument(f"--bounds names {name!r} twice")
@@ -262,7 +263,12 @@ def _run_modes(arguments: argparse.Namespace) -> None:
         print(model.preview(*spend))
         return
     _check_outputs(arguments)
-    result = model.fit(*spend, label=arguments.label, seed=arguments.seed)
+    try:
+        result = model.fit(*spend, label=arguments.label, seed=arguments.seed)
+    finally:
+        # What has been paid for is kept, even when the search on it fails or is interrupted.
+        if arguments.surface is not None and model.released is not None:
+            model.released.save(arguments.surface)
     _write(result, arguments)
 
 
@@ -275,6 +281,10 @@ def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:
     if str(arguments.file).endswith((".json", ".json.gz")):
         from .results.released_surface import load_surface
 
+        if arguments.surface is not None or arguments.ledger is not None:
+            raise InvalidArgument(
+                "a saved surface is read again at no cost: leave out --surface and --ledger"
+            )
         return DensityModes(load_surface(arguments.file), columns, **options), (
             arguments.epsilon,
             arguments.delta,
@@ -346,9 +356,6 @@ def _write(result: DensityModesResults, arguments: argparse.Namespace) -> None:
     )
     if arguments.json is not None:
         result.save(arguments.json)
-    if arguments.surface is not None:
-        surface: Any = result.surface
-        surface.save(arguments.surface)
     if arguments.plot is not None:
         from .results.plot_files import save_plot
 

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..budget import Budget, as_number, check_delta, check_epsilon
+from ..budget import Budget, as_number, as_whole, check_delta, check_epsilon
 from ..errors import (
     CoarseFeatures,
     InvalidArgument,
+    InvalidBudget,
     LowSignal,
     PydpmodeWarning,
     RaisedLowerBound,
     UnknownColumn,
     WeakDelta,
 )
-from ..numerics.bandwidth import BandwidthChoice, BandwidthSpec, choose_bandwidth
+from ..numerics.bandwidth import BandwidthChoice, BandwidthSpec, check_bandwidth, choose_bandwidth
 from ..numerics.designs import MAX_DIMENSION, MAX_LATTICE_DIMENSION, Design, LatticeDesign, RandomDesign
 from ..numerics.kernels import check_order
 from ..numerics.mode_seeking import find_modes
@@ -84,7 +85,7 @@ class DensityModes:
     Notes
     -----
     Guarantee of `fit`: (epsilon, delta)-DP for replacing one record (or as the `PrivateData` says), given
-    public bounds; mathematics, section 2.
+    public bounds: one Gaussian mechanism, see `privacy.features.exact_sensitivity` and docs/guarantee.md.
 
     Examples
     --------
@@ -112,7 +113,12 @@ class DensityModes:
     ) -> None:
         self._names = (columns,) if isinstance(columns, str) else None if columns is None else tuple(columns)
         self._log = (log,) if isinstance(log, str) else tuple(log)
-        self._bandwidth, self._resolution = bandwidth, resolution
+        self._bandwidth, self._resolution = check_bandwidth(bandwidth), resolution
+        if resolution is not None and not isinstance(resolution, Mapping):
+            raise InvalidArgument(
+                f"resolution must map columns to steps, such as {{'age': 1}}; got {type(resolution).__name__}"
+            )
+        self._released: ReleasedSurface | None = None
         self._order = check_order(order)
         self._n_modes = _whole("n_modes", n_modes)
         self._n_features = _whole("n_features", n_features)
@@ -196,7 +202,9 @@ class DensityModes:
             label=label or f"density modes of {', '.join(c.name for c in coordinates)}",
             seed=seed,
         )
+        self._released = surface
         _warn_features(surface, sink)
+        _warn_unusable(surface, sink)
         return self._search(surface, choice, label, sink)
 
     def preview(
@@ -262,6 +270,11 @@ class DensityModes:
         names = self._names or (self._study.columns if self._study is not None else "all columns with bounds")
         return f"DensityModes({names}; bandwidth {self._bandwidth!r})"
 
+    @property
+    def released(self) -> ReleasedSurface | None:
+        """The surface that `fit` released, even if the search on it then failed; None before."""
+        return self._released
+
     # -- parts ----------------------------------------------------------------------------------
 
     def _read_surface(self, data: Any) -> Surface:
@@ -310,8 +323,14 @@ class DensityModes:
     ) -> tuple[PrivateData, Budget]:
         """Return the private table and the (epsilon, delta) of this release."""
         if self._study is not None:
-            spend = delta if delta is not None else self._study.budget.delta
-            return self._study, Budget(check_epsilon(epsilon), check_delta(spend))
+            total = self._study.budget.delta
+            spend = check_delta(delta if delta is not None else total)
+            if spend > total:
+                raise InvalidBudget(
+                    f"delta = {spend:g} is above the budget's delta {total:g}; "
+                    "leave delta out to use the budget's"
+                )
+            return self._study, Budget(check_epsilon(epsilon), spend)
         budget = Budget(check_epsilon(epsilon), check_delta(delta))
         study = PrivateData(
             self._table, bounds=self._bounds, budget=budget, columns=_array_names(self._table, self._names)
@@ -429,20 +448,28 @@ def _warn_features(surface: ReleasedSurface, sink: list[str]) -> None:
     )
 
 
+def _warn_unusable(surface: ReleasedSurface, sink: list[str]) -> None:
+    """Warn when most records count nothing: missing, or outside with outside="ignore". Post-processing."""
+    n = surface.privacy.n_units
+    if n is None or surface.privacy.max_weight is not None:
+        return
+    if surface.total + 3 * surface.total_sd < n / 2:
+        _warn(
+            LowSignal,
+            f"only about {max(surface.total, 0):.0f} of {n} {surface.privacy.unit}s count (released, +- "
+            f"{surface.total_sd:.0f}): the others are missing in a used column (in a CSV file a cell "
+            "that is no number is missing), or outside the bounds with outside='ignore'",
+            sink,
+        )
+
+
 def _whole(name: str, value: object) -> int | None:
-    if value is None:
-        return None
-    number = as_number(value, name)
-    if not (math.isfinite(number) and number >= 1 and number == int(number)):
-        raise InvalidArgument(f"{name} must be a whole number >= 1, got {value!r}")
-    return int(number)
+    return None if value is None else as_whole(value, name, 1)
 
 
 def _check_seed(seed: object) -> None:
-    if seed is not None and (
-        isinstance(seed, bool) or not isinstance(seed, int | np.integer) or int(seed) < 0
-    ):
-        raise InvalidArgument(f"seed must be a whole number >= 0 or None, got {seed!r}")
+    if seed is not None:
+        as_whole(seed, "seed", 0)
 
 
 def _is_surface(data: object) -> bool:

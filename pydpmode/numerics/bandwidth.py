@@ -89,7 +89,33 @@ def choose_bandwidth(
         if np.any(floor > values):
             words += ", raised to the resolution"
         return BandwidthChoice(np.maximum(values, floor), words)
-    return BandwidthChoice(_explicit(spec, columns), "given by the user")
+    values = _explicit(spec, columns)
+    if np.any(values > widths):
+        raise InvalidArgument(
+            f"a bandwidth above the width of its box shows nothing of the inside: got {values.tolist()} for "
+            f"widths {widths.tolist()} of {list(columns)} (dates and durations are in seconds)"
+        )
+    return BandwidthChoice(values, "given by the user")
+
+
+def check_bandwidth(spec: BandwidthSpec) -> BandwidthSpec:
+    """Return `spec` when it can be a bandwidth for some columns, or raise `InvalidArgument`.
+
+    What needs the columns and the box is checked by `choose_bandwidth`.
+    """
+    if isinstance(spec, str):
+        if spec not in RULES:
+            raise InvalidArgument(
+                f"bandwidth must be one of {list(RULES)}, a number or one per column, got {spec!r}"
+            )
+        return spec
+    if isinstance(spec, Mapping):
+        _explicit(list(spec.values()), [str(c) for c in spec])
+    elif isinstance(spec, Sequence | np.ndarray):
+        _explicit(np.asarray(spec).tolist(), [f"column {i + 1}" for i in range(len(spec))])
+    else:
+        _explicit(spec, ["the column"])
+    return spec
 
 
 def _rate(rule: str, n: int, d: int, epsilon: float | None) -> float:

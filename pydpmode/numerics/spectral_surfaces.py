@@ -24,6 +24,9 @@ ComplexArray = NDArray[np.complex128]
 
 # Working memory for one chunk of evaluation, in complex numbers (64 MB).
 _CHUNK = 4_000_000
+# Above this many phases along an axis a grid is read by a fast transform, to this accuracy.
+_LARGEST_PHASES = 8_000_000
+_GRID_TOLERANCE = 1e-10
 
 
 def as_points(points: FloatArray, dimension: int) -> FloatArray:
@@ -139,7 +142,7 @@ class SpectralSurface:
         """Privacy noise of density, gradient and Hessian: exact second moments of a stationary field.
 
         With `a_j` the reading weights and `u_j` the variance of each part of `phi_j`:
-        `Var p = sum a^2 u`, `Cov grad = sum a^2 u w w^T`, and so on (mathematics, section 2).
+        `Var p = sum a^2 u`, `Cov grad = sum a^2 u w w^T`, and so on.
         """
         return self._moments(np.abs(self._amplitudes) ** 2 * self.part_variance)
 
@@ -310,6 +313,9 @@ class LatticeSurface(SpectralSurface):
     def density_on_grid(self, axes: Sequence[FloatArray]) -> FloatArray:
         """Return the density on the product grid of `axes`, by one matrix product per coordinate."""
         lattice = self._lattice
+        largest = max(len(a) * w.size for a, w in zip(axes, lattice.axis_frequencies, strict=True))
+        if largest > _LARGEST_PHASES:
+            return self._grid_by_transform(axes)
         value: ComplexArray = self._dense
         for axis in range(self.dimension - 1, 0, -1):
             z = (np.asarray(axes[axis], dtype=np.float64) - lattice.lower[axis]) / lattice.bandwidth[axis]
@@ -322,6 +328,27 @@ class LatticeSurface(SpectralSurface):
             flat.imag
         )
         return np.asarray(self._constant + grid.reshape(len(axes[0]), *value.shape[1:]))
+
+    def _grid_by_transform(self, axes: Sequence[FloatArray]) -> FloatArray:
+        """Return the density on a grid by FINUFFT, for lattices too large for matrix products."""
+        import finufft
+
+        lattice, d = self._lattice, self.dimension
+        transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
+        full = np.zeros(tuple(int(2 * j + 1) for j in lattice.half_sizes), dtype=np.complex128)
+        full[int(lattice.half_sizes[0]) :] = self._dense
+        scale = 2 * np.pi / (lattice.sides * lattice.bandwidth)
+        angles = [
+            (np.asarray(a, float) - low) * s for a, low, s in zip(axes, lattice.lower, scale, strict=True)
+        ]
+        shape = tuple(len(a) for a in angles)
+        out = np.empty(int(np.prod(shape, dtype=np.int64)))
+        for start in range(0, out.size, _CHUNK):
+            index = np.unravel_index(np.arange(start, min(out.size, start + _CHUNK)), shape)
+            points = [np.ascontiguousarray(a[i]) for a, i in zip(angles, index, strict=True)]
+            values = transform(*points, full, isign=-1, eps=_GRID_TOLERANCE)
+            out[start : start + len(points[0])] = self._constant + values.real
+        return out.reshape(shape)
 
     def marginal(self, columns: Sequence[str] | str) -> LatticeSurface:
         """Return the exact marginal surface of the named columns. Post-processing: free."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..budget import Outside
-from ..errors import InvalidBounds, MissingBounds, UnknownColumn
+from ..errors import InvalidBounds, MissingBounds
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from .sources import as_bound
@@ -38,7 +38,9 @@ class ClippedBlock:
     weights: FloatArray | None
 
 
-def read_bounds(bounds: Bounds | None, source: TableSource) -> dict[str, tuple[float, float]]:
+def read_bounds(
+    bounds: Bounds | None, source: TableSource, wanted: Sequence[str] = ()
+) -> dict[str, tuple[float, float]]:
     """Return checked bounds per column, as floats (seconds for times).
 
     Parameters
@@ -48,6 +50,8 @@ def read_bounds(bounds: Bounds | None, source: TableSource) -> dict[str, tuple[f
         there is one column. Datetime columns take dates or ISO strings.
     source : TableSource
         For names and kinds; no row is read.
+    wanted : sequence of str
+        Columns that the caller asked for, for the message when bounds are missing.
 
     Raises
     ------
@@ -59,26 +63,16 @@ def read_bounds(bounds: Bounds | None, source: TableSource) -> dict[str, tuple[f
         When a name is not a column.
     """
     if bounds is None or _as_list(bounds) == [] or (isinstance(bounds, Mapping) and not bounds):
+        name = repr(wanted[0] if wanted else "column")
         raise MissingBounds(
-            f"{_example(source)}: (low, high)}}; they are never taken from the data, "
-            "because that would reveal the extreme rows"
+            f"public bounds are missing: give bounds={{{name}: (low, high)}} (on the command line "
+            "--bounds NAME=LOW:HIGH); they are never taken from the data, because that would reveal "
+            "the extreme rows"
         )
     named = _by_name(bounds) if isinstance(bounds, Mapping) else _by_position(bounds, source)
-    unknown = [name for name in named if name not in source.names]
-    if unknown and not source.names_are_public:
-        source.check_columns(unknown)
-    if unknown:
-        raise UnknownColumn(
-            f"bounds name {unknown}, which are not columns; the columns are {_shorten(source.names)}"
-        )
+    # Refuses unknown columns in words that fit the source: a file's header is not always one.
+    source.check_columns([name for name in named if name not in source.names])
     return {name: _one_bound(name, pair, source) for name, pair in named.items()}
-
-
-def _example(source: TableSource) -> str:
-    first = source.names[0]
-    if not source.names_are_public:
-        return "give public bounds={'column'"
-    return f"{first}: give public (low, high) in bounds={{{first!r}"
 
 
 def _by_name(bounds: Mapping[Any, Any]) -> dict[str, Any]:
@@ -226,8 +220,3 @@ def clip_block(
         return ClippedBlock(raw, np.where(dropped, 0.0, 1.0))
     usable = np.clip(np.nan_to_num(weights, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
     return ClippedBlock(raw, usable if dropped is None else np.where(dropped, 0.0, usable))
-
-
-def _shorten(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:12])
-    return shown if len(names) <= 12 else f"{shown}, ... ({len(names)} in all)"

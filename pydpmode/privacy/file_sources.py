@@ -84,7 +84,8 @@ class CsvTable(BaseTable):
         self._guard = FileGuard(path)
         header, has_rows = self._read_header()
         holds_numbers = any(is_number(name) for name in header) and not _is_numbered(header)
-        super().__init__([_decoded(name) for name in header], names_are_public=not holds_numbers)
+        names = [_decoded(name) for name in header]
+        super().__init__(names, names_are_public=not holds_numbers, names_from_text=True)
         check_not_empty(int(has_rows))
         self._datetimes = {self.position(name) for name in datetimes}
 

@@ -242,7 +242,7 @@ class PrivateData:
         """Charge the ledger, read the rows once, and release the density surface of `design`.
 
         (epsilon, delta)-DP for `adjacency` of one `unit`, given public bounds: one Gaussian mechanism
-        on a sum of vectors of norm at most 1 (mathematics, section 2).
+        on a sum of vectors of norm at most 1 (`features.exact_sensitivity`).
 
         Raises
         ------
@@ -458,6 +458,6 @@ def _check_count(name: str, value: object) -> int | None:
 def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
     source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
-    checked = read_bounds(bounds, source)
+    checked = read_bounds(bounds, source, columns or ())
     source.check_columns(tuple(checked))
     return tuple(checked)

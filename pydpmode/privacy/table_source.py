@@ -129,10 +129,16 @@ class BaseTable(ABC):
     names_are_public : bool
         False when the names may be a row in truth (a file without a header line): then no
         message lists them.
+    names_from_text : bool
+        True when the names are the first line of a text file: a message then shows only a name
+        that is like the one asked for.
     """
 
-    def __init__(self, names: Sequence[str], *, names_are_public: bool = True) -> None:
+    def __init__(
+        self, names: Sequence[str], *, names_are_public: bool = True, names_from_text: bool = False
+    ) -> None:
         self._names = tuple(names)
+        self._names_from_text = names_from_text
         self._names_are_public = names_are_public
         self._check_duplicates()
         self._positions = {name: position for position, name in enumerate(self._names)}
@@ -208,10 +214,18 @@ class BaseTable(ABC):
                 f"the file has {len(self._names)} columns, whose names are not shown because its first "
                 "line holds numbers and may be a row: check that the first line is a header"
             )
+        close = difflib.get_close_matches(str(wanted), self._names, n=1)
+        if self._names_from_text and not close:
+            # Without a likeness nothing says that the first line is a header and not a person.
+            return (
+                f"the first line has {len(self._names)} names (comma separated) and none like it: check "
+                "the spelling, that the first line is a header, and that commas separate the fields"
+            )
+        if self._names_from_text:
+            return f"did you mean {close[0]!r}?"
         shown = ", ".join(repr(name) for name in self._names[:_LONGEST_LIST])
         more = len(self._names) - _LONGEST_LIST
         listed = f"the columns are {shown}" + (f" and {more} more" if more > 0 else "")
-        close = difflib.get_close_matches(str(wanted), self._names, n=1)
         return listed + (f"; did you mean {close[0]!r}?" if close else "")
 
     def _check_duplicates(self) -> None:

@@ -274,6 +274,8 @@ class Results:
         """
         content = json.dumps(self.to_dict(surface=surface), allow_nan=False).encode()
         target = Path(path)
+        if not target.absolute().parent.is_dir():
+            raise FileNotFoundError(f"cannot write {str(target)!r}: its folder does not exist")
         partial = target.with_name(f"{target.name}.{os.getpid()}.part")
         try:
             # No time stamp in the archive: the same result gives the same bytes.

@@ -242,6 +242,9 @@ class ReleasedSurface:
         SurfaceFileError
             When the dictionary is not a released surface of a version this package reads.
         """
+        if "surface" in data and "kind" in data:
+            # A saved result holds its surface.
+            return cls.from_dict(data["surface"] or {})
         try:
             if data["format"] != FORMAT or int(data["version"]) > FORMAT_VERSION:
                 raise SurfaceFileError(

@@ -28,7 +28,9 @@ def test_only_one_real_number_is_a_number(value: Any) -> None:
         Budget(1.0, value)
 
 
-@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int8(2), np.float64(2), Fraction(4, 2)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [2, 2.0, np.float32(2), np.int8(2), np.float64(2), Fraction(4, 2)], ids=repr
+)
 def test_every_kind_of_real_number_is_a_number(value: Any) -> None:
     assert as_number(value, "length") == 2.0
     assert type(as_number(value, "length")) is float

@@ -57,9 +57,9 @@ def test_the_main_job_on_the_packaged_wages(tmp_path: Path) -> None:
     assert 9.9 < loaded.modes.iloc[0, 1] < 10.7
 
 
-def test_the_command_of_the_help_works_with_a_lower_bound_of_zero(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["modes", WAGES, "--columns", "age,wage", "--bounds", "age=15:90", "--bounds", "wage=0:300000",
-                 "--log", "wage", *SPEND])  # fmt: skip
+def test_a_lower_bound_of_zero_under_a_logarithm(capsys: pytest.CaptureFixture[str]) -> None:
+    bounds = ["--bounds", "age=15:90", "--bounds", "wage=0:300000"]
+    code = main(["modes", WAGES, "--columns", "age,wage", *bounds, "--log", "wage", *SPEND])
     out = capsys.readouterr()
     assert code == 0
     assert "a lower bound of 0 has no logarithm" in out.err

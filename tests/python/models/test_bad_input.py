@@ -173,3 +173,48 @@ def test_the_callers_array_is_not_changed_and_may_be_read_only() -> None:
     x.setflags(write=False)
     dpm.DensityModes(x, bounds=[(-5, 5), (-5, 5)], log=()).fit(epsilon=5.0, delta=1e-6, seed=1)
     assert np.array_equal(x, copy, equal_nan=True)
+
+
+def test_a_bandwidth_that_says_nothing_is_refused() -> None:
+    x = np.random.default_rng(0).normal(size=500)
+    with pytest.raises(errors.InvalidArgument, match="width of its box"):
+        dpm.DensityModes(x, bounds=(-5, 5), bandwidth=11.0).fit(epsilon=1.0, delta=1e-6)
+    with pytest.raises(errors.InvalidArgument, match="bandwidth"):
+        dpm.DensityModes(x, bounds=(-5, 5), bandwidth=-3)
+    with pytest.raises(errors.InvalidArgument, match="resolution must map"):
+        dpm.DensityModes(x, bounds=(-5, 5), resolution=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
+def test_a_very_fine_bandwidth_is_slow_but_no_failure() -> None:
+    x = np.random.default_rng(0).normal(size=500)
+    res = dpm.DensityModes(x, bounds=(-5, 5), bandwidth=0.001).fit(epsilon=1.0, delta=1e-6, seed=1)
+    assert np.isfinite(res.modes.to_numpy()).all()
+
+
+def test_a_delta_above_the_budgets_is_refused() -> None:
+    study = dpm.PrivateData(FRAME, bounds=GOOD, budget=dpm.Budget(1.0, 1e-6))
+    with pytest.raises(errors.InvalidBudget, match="above the budget"):
+        dpm.DensityModes(study).fit(epsilon=0.5, delta=1e-4)
+    assert study.ledger.entries() == ()
+
+
+def test_rows_that_count_nothing_are_pointed_out() -> None:
+    data = pd.DataFrame({"a": np.where(np.arange(3000) < 2900, np.nan, 50.0)})
+    with pytest.warns(errors.LowSignal, match="only about") as caught:
+        dpm.DensityModes(data, bounds={"a": (0, 100)}).fit(epsilon=5.0, delta=1e-6, seed=1)
+    assert len(caught) == 1
+
+
+def test_a_failed_search_keeps_what_was_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = dpm.DensityModes(np.linspace(-4, 4, 500), bounds=(-5, 5))
+    assert model.released is None
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("pydpmode.models.density_modes.find_modes", broken)
+    with pytest.raises(MemoryError):
+        model.fit(epsilon=1.0, delta=1e-6, seed=1)
+    assert model.released is not None
+    assert np.isfinite(model.released.vector).all()

@@ -110,7 +110,9 @@ def test_roughness_against_quadrature(order: int, dimension: int) -> None:
     step = 1e-5
 
     def slope(r: float) -> float:
-        return float(kernel(order, dimension, r + step) - kernel(order, dimension, abs(r - step))) / (2 * step)
+        return float(kernel(order, dimension, r + step) - kernel(order, dimension, abs(r - step))) / (
+            2 * step
+        )
 
     # The gradient points outwards, so one coordinate has 1/d of its squared length.
     by_quadrature = radial(lambda r: slope(r) ** 2, dimension) / dimension

@@ -30,7 +30,9 @@ def records(d: int, n: int = 80, seed: int = 0) -> np.ndarray:
     return LOWER[:d] + unit * (UPPER - LOWER)[:d]
 
 
-def lattice_of(x: np.ndarray, order: int = 2, cut: float = 8.0, names: tuple[str, ...] = NAMES) -> LatticeSurface:
+def lattice_of(
+    x: np.ndarray, order: int = 2, cut: float = 8.0, names: tuple[str, ...] = NAMES
+) -> LatticeSurface:
     """Return the surface of records with a cut so far out that truncation is below rounding."""
     d = x.shape[1]
     design = LatticeDesign(names[:d], LOWER[:d], UPPER[:d], BANDWIDTH[:d], order, cut=cut)
@@ -98,7 +100,9 @@ def test_another_bandwidth_is_the_direct_sum_at_that_bandwidth(d: int, ratio: fl
     np.testing.assert_array_equal(surface.bandwidth, h)
     # Wrap-around at 1.5: opposite ends of the box are 6 bandwidths apart.
     tolerance = 3e-7 if ratio == 1.5 else 1e-7
-    np.testing.assert_allclose(surface.density(points), direct(x, points, h), atol=tolerance * scale(2, h), rtol=0)
+    np.testing.assert_allclose(
+        surface.density(points), direct(x, points, h), atol=tolerance * scale(2, h), rtol=0
+    )
 
 
 def test_bandwidths_may_differ_by_column() -> None:
@@ -128,7 +132,9 @@ def test_the_grid_is_the_points(d: int) -> None:
     mesh = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
     grid = surface.density_on_grid(axes)
     assert grid.shape == tuple(len(a) for a in axes)
-    np.testing.assert_allclose(grid.ravel(), surface.density(mesh), rtol=0, atol=1e-12 * scale(4, BANDWIDTH[:d]))
+    np.testing.assert_allclose(
+        grid.ravel(), surface.density(mesh), rtol=0, atol=1e-12 * scale(4, BANDWIDTH[:d])
+    )
 
 
 def test_many_points_in_chunks_are_each_point_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +229,9 @@ def test_the_torus_holds_all_mass_and_the_box_nearly_all() -> None:
     assert surface.integrate(LOWER[:2], LOWER[:2]) == 0
 
 
-@pytest.mark.parametrize("corner", [([0, math.nan], [1, 11]), ([1, 12], [1, 11]), ([0], [1]), ([0] * 3, [1] * 3)])
+@pytest.mark.parametrize(
+    "corner", [([0, math.nan], [1, 11]), ([1, 12], [1, 11]), ([0], [1]), ([0] * 3, [1] * 3)]
+)
 def test_bad_corners_are_refused(corner: Any) -> None:
     surface = lattice_of(records(2))
     if len(corner[0]) == 1:
@@ -242,9 +250,7 @@ def test_a_marginal_is_the_surface_of_the_kept_columns(kept: tuple[str, ...]) ->
     marginal = lattice_of(x, 2, 4.5).marginal(kept)
     axes = sorted("abc".index(c) for c in kept)
     assert marginal.columns == tuple("abc"[a] for a in axes)
-    alone = surface_of(
-        LatticeDesign(marginal.columns, LOWER[axes], UPPER[axes], BANDWIDTH[axes]), x[:, axes]
-    )
+    alone = surface_of(LatticeDesign(marginal.columns, LOWER[axes], UPPER[axes], BANDWIDTH[axes]), x[:, axes])
     np.testing.assert_allclose(marginal.phi, alone.phi, atol=2e-11)
     points = records(3, 30, 1)[:, axes]
     np.testing.assert_allclose(

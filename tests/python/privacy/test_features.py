@@ -77,7 +77,22 @@ def shift(plan: ReleasePlan, one: np.ndarray, other: np.ndarray) -> float:
 
 # -- adversarial neighbours -------------------------------------------------------------------------
 
-ODD = [0.0, 5.0, 2.5, -0.0, -1e-300, 5 + 1e-15, math.pi, -7.0, 1e308, -1e308, 5e-324, math.inf, -math.inf, math.nan]
+ODD = [
+    0.0,
+    5.0,
+    2.5,
+    -0.0,
+    -1e-300,
+    5 + 1e-15,
+    math.pi,
+    -7.0,
+    1e308,
+    -1e308,
+    5e-324,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
 VALUES = st.one_of(st.sampled_from(ODD), st.floats(-1, 6), st.floats(0, 5))
 WEIGHTS = st.one_of(st.sampled_from([0.0, 1.0, math.nan, -3.0, 7.0, math.inf, 5e-324]), st.floats(0, 1))
 DTYPES = st.sampled_from(["f8", "f4", "f2", "i1", "u1", "i8", "?"])
@@ -93,7 +108,11 @@ def tables(draw: Any, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
     if n and draw(st.booleans()):
         rows[:n] = rows[0]
     with np.errstate(all="ignore"):
-        rows = np.nan_to_num(rows, posinf=99, neginf=-99).astype(dtype) if dtype.kind != "f" else rows.astype(dtype)
+        rows = (
+            np.nan_to_num(rows, posinf=99, neginf=-99).astype(dtype)
+            if dtype.kind != "f"
+            else rows.astype(dtype)
+        )
     weights = draw(st.one_of(st.none(), st.lists(WEIGHTS, min_size=n + 1, max_size=n + 1)))
     return rows[:n].astype(float), rows[n:].astype(float), None if weights is None else np.array(weights)
 
@@ -247,7 +266,9 @@ def test_replace_is_never_below_one() -> None:
 @pytest.mark.parametrize("d", [4, 5, 6, 7, 8])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_correlation_of_random_features_never_falls_below_the_bound(d: int, seed: int) -> None:
-    design = RandomDesign(NAMES[:d], np.zeros(d), np.full(d, 8.0), np.ones(d), n_pairs=1500, frequency_seed=seed)
+    design = RandomDesign(
+        NAMES[:d], np.zeros(d), np.full(d, 8.0), np.ones(d), n_pairs=1500, frequency_seed=seed
+    )
     delta = exact_sensitivity(design, "replace", FAILURE)
     assert farthest_pair(design, 6, seed) <= delta
     # Not wasteful either: independent records would be at 1 with half the weight at zero.
@@ -359,7 +380,9 @@ def test_the_bits_of_a_block_do_not_depend_on_what_runs_beside_it(d: int) -> Non
     alone = [feature_sum(design, b, w)[1].tobytes() for b, w in zip(blocks, weights, strict=True)]
     for workers in (2, 4):
         with ThreadPoolExecutor(workers) as pool:
-            beside = pool.map(lambda bw: feature_sum(design, *bw)[1].tobytes(), zip(blocks, weights, strict=True))
+            beside = pool.map(
+                lambda bw: feature_sum(design, *bw)[1].tobytes(), zip(blocks, weights, strict=True)
+            )
             assert list(beside) == alone
     # Nor on where the block lies in memory.
     place = np.empty(blocks[0].size + 1)

@@ -71,7 +71,7 @@ def test_columns_select_and_check_as_for_any_table(write):
     table = open_source(path, columns=["b", "id"])
     assert table.names == ("b", "id")
     assert table.codes("id").tolist() == [0, 1]
-    with pytest.raises(UnknownColumn, match="no column 'c'; the columns are 'id', 'a', 'b'"):
+    with pytest.raises(UnknownColumn, match="no column 'c'; the first line has 3 names"):
         open_source(path).check_columns(["c"])
     with pytest.raises(InvalidArgument, match="rows_per_block"):
         open_source(path).blocks(["a"], 0)
@@ -117,7 +117,7 @@ def test_a_first_line_that_may_be_a_row_is_never_shown(write):
 def test_numbered_headers_of_pandas(write, index):
     table = open_source(write(pd.DataFrame(np.arange(6.0).reshape(3, 2)).to_csv(index=index)))
     same(values(table, ["1", "0"]), [[1, 3, 5], [0, 2, 4]])
-    with pytest.raises(UnknownColumn, match="the columns are"):
+    with pytest.raises(UnknownColumn, match="the first line has"):
         table.kind("7")
 
 
@@ -295,3 +295,21 @@ def test_paths_of_any_kind(write):
             return str(path)
 
     assert open_source(Like()).names == open_source(Path(path)).names == ("a",)
+
+
+def test_the_first_row_of_a_file_without_header_is_never_shown(tmp_path: Path) -> None:
+    path = tmp_path / "patients.csv"
+    path.write_text("DUPONT,F,2022-05-10\nMARTIN,M,2022-06-11\n")
+    table = open_source(path)
+    with pytest.raises(UnknownColumn) as caught:
+        table.check_columns(["sbp"])
+    assert "DUPONT" not in str(caught.value)
+    assert "2022" not in str(caught.value)
+    assert "header" in str(caught.value)
+
+
+def test_a_misspelt_column_of_a_file_is_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "patients.csv"
+    path.write_text("systolic,age\n120,40\n")
+    with pytest.raises(UnknownColumn, match="did you mean 'systolic'"):
+        open_source(path).check_columns(["sistolic"])

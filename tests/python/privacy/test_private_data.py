@@ -169,7 +169,13 @@ BAD_REQUESTS: dict[str, dict[str, Any]] = {
 def test_a_bad_request_costs_nothing_and_reads_nothing(name: str) -> None:
     study, spy = spied()
     design, coordinates = design_for(study, ["x1"])
-    request = {"design": design, "coordinates": coordinates, "epsilon": 1.0, "delta": 1e-6, **BAD_REQUESTS[name]}
+    request = {
+        "design": design,
+        "coordinates": coordinates,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        **BAD_REQUESTS[name],
+    }
     with pytest.raises(InvalidArgument):
         study.release_surface(request.pop("design"), request.pop("coordinates"), **request)
     assert spy.reads == 0
@@ -192,7 +198,12 @@ def test_under_add_remove_nothing_public_depends_on_the_number_of_rows() -> None
         study = PrivateData(np.zeros((n, 1)), bounds=[(-1, 1)], budget=BUDGET, adjacency="add_remove")
         design, _ = design_for(study, ["x1"])
         surface = release(study, seed=1)
-        return repr(study), study.n_units, study.plan(design, epsilon=1.0, delta=1e-6).sensitivity, surface.privacy
+        return (
+            repr(study),
+            study.n_units,
+            study.plan(design, epsilon=1.0, delta=1e-6).sensitivity,
+            surface.privacy,
+        )
 
     assert facts(10) == facts(997)
     study = PrivateData(np.zeros(10), bounds=(-1, 1), budget=BUDGET, adjacency="add_remove")
@@ -220,7 +231,8 @@ def test_it_is_never_pickled_or_copied() -> None:
 
 def test_two_objects_on_one_ledger_share_the_budget(tmp_path: Path) -> None:
     one, other = (
-        PrivateData(np.zeros(50), bounds=(-1, 1), budget=BUDGET, ledger=tmp_path / "l.jsonl") for _ in range(2)
+        PrivateData(np.zeros(50), bounds=(-1, 1), budget=BUDGET, ledger=tmp_path / "l.jsonl")
+        for _ in range(2)
     )
     release(one, epsilon=4.5)
     with pytest.raises(BudgetExceeded):
@@ -254,7 +266,9 @@ def table(values: np.ndarray, kind: str, **knobs: Any) -> PrivateData:
 
 
 @settings(max_examples=100)
-@given(st.data(), st.sampled_from([1, 2, 4]), st.sampled_from(list(KINDS)), st.sampled_from(["clip", "ignore"]))
+@given(
+    st.data(), st.sampled_from([1, 2, 4]), st.sampled_from(list(KINDS)), st.sampled_from(["clip", "ignore"])
+)
 def test_neighbours_by_rows(data: Any, d: int, kind: str, outside: Any) -> None:
     n = data.draw(st.integers(2, 6))
     cells = np.array(data.draw(st.lists(CELLS, min_size=(n + 1) * d, max_size=(n + 1) * d))).reshape(-1, d)
@@ -307,7 +321,9 @@ def test_a_person_with_many_rows_is_one_vote() -> None:
     knobs: dict[str, Any] = {"unit": "person", "person": "id"}
     rows = np.array([-0.5, 0.5, 0.7])
     once = table(rows[:, None], "float64", id=[1, 2, 3], **knobs)
-    often = table(np.repeat(rows, [1000, 1, 1])[:, None], "float64", id=np.repeat([1, 2, 3], [1000, 1, 1]), **knobs)
+    often = table(
+        np.repeat(rows, [1000, 1, 1])[:, None], "float64", id=np.repeat([1, 2, 3], [1000, 1, 1]), **knobs
+    )
     shift, _ = moved(once, often, ["x1"])
     assert shift < 1e-6
     assert (once.n_units, often.n_units) == (3, 3)

@@ -141,9 +141,7 @@ def test_odd_persons_weights_and_logarithms(name: str) -> None:
     for person in ("id", "odd"):
         check_finite(released(frame, {"x1": (0, 1), "x2": (0, 1)}, unit="person", person=person))
     for ceiling in (1.0, 1e-300, 1e300, 5e-324):
-        surface = released(
-            frame, {"x1": (0, 1)}, weights="odd", max_weight=ceiling, columns=["x1"]
-        )
+        surface = released(frame, {"x1": (0, 1)}, weights="odd", max_weight=ceiling, columns=["x1"])
         check_finite(surface)
     study = PrivateData(frame, bounds={"x1": (0.1, 1), "odd": (1e-300, 1e300)}, budget=BUDGET)
     for column in ("x1", "odd"):
@@ -169,7 +167,7 @@ def test_times_are_seconds_and_missing_times_weigh_nothing() -> None:
         study.coordinate("day", log=True)
 
 
-# -- refusals at the door ----------------------------------------------------------------------------------
+# -- refusals at the door ------------------------------------------------------------
 
 
 def frame_of(**columns: Any) -> pd.DataFrame:
@@ -183,7 +181,11 @@ AT_THE_DOOR: dict[str, tuple[type[PydpmodeError], Any, dict[str, Any]]] = {
     "infinite": (InvalidBounds, frame_of(), {"bounds": {"a": (0, np.inf)}}),
     "unknown": (UnknownColumn, frame_of(), {"bounds": {"z": (0, 1)}}),
     "text": (NonNumericColumn, frame_of(t=[CANARY_TEXT] * 3), {"bounds": {"t": (0, 1)}}),
-    "object": (NonNumericColumn, frame_of(t=pd.Series([CANARY] * 3, dtype=object)), {"bounds": {"t": (0, 1)}}),
+    "object": (
+        NonNumericColumn,
+        frame_of(t=pd.Series([CANARY] * 3, dtype=object)),
+        {"bounds": {"t": (0, 1)}},
+    ),
     "category": (
         NonNumericColumn,
         frame_of(t=pd.Categorical([CANARY_TEXT] * 3)),
@@ -231,16 +233,22 @@ def test_what_does_not_fit_is_refused_at_the_door_without_a_value(name: str) -> 
         PrivateData(data, **{"bounds": {"a": (0, 1)}, "budget": BUDGET, **knobs})
     text = "".join(traceback.format_exception(caught.value))
     assert CANARY_TEXT not in str(caught.value)
-    assert CANARY_TEXT not in text.replace(f"CANARY_TEXT = {CANARY_TEXT!r}", "")
+    assert CANARY_TEXT not in text
     assert len(str(caught.value)) > 20
 
 
-# -- nothing of a row leaves ----------------------------------------------------------------------------------
+# -- nothing of a row leaves ------------------------------------------------------------
 
 
 def secret_study(folder: Path, source: str) -> PrivateData:
-    frame = pd.DataFrame({"a": [CANARY] * 9 + [1.0], "b": np.arange(10), "who": [f"who-{CANARY_TEXT}"] * 5 + ["x"] * 5})
-    data: Any = {"frame": frame, "array": frame[["a", "b"]].to_numpy(), "arrow": pa.Table.from_pandas(frame)}.get(source)
+    frame = pd.DataFrame(
+        {"a": [CANARY] * 9 + [1.0], "b": np.arange(10), "who": [f"who-{CANARY_TEXT}"] * 5 + ["x"] * 5}
+    )
+    data: Any = {
+        "frame": frame,
+        "array": frame[["a", "b"]].to_numpy(),
+        "arrow": pa.Table.from_pandas(frame),
+    }.get(source)
     if source == "csv":
         data = folder / "t.csv"
         frame.to_csv(data, index=False)
@@ -289,7 +297,7 @@ def test_no_text_and_no_file_holds_a_value(source: str, tmp_path: Path) -> None:
         assert np.array(CANARY, dtype=kind).tobytes() not in dump
 
 
-# -- progress --------------------------------------------------------------------------------------------------
+# -- progress ------------------------------------------------------------
 
 
 def test_a_bar_is_silent_where_it_would_tell_or_nobody_looks(

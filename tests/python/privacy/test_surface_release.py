@@ -60,7 +60,9 @@ DESIGNS = {(d, a): design_of(d, 2, a, 1500) for d in (1, 2, 4, 8) for a in ADJAC
     st.floats(-12, -2).map(lambda p: 10**p),
     st.sampled_from([1, 100, 10**5]),
 )
-def test_the_guarantee_is_met_and_not_wasted(d: int, adjacency: Any, epsilon: float, delta: float, n: int) -> None:
+def test_the_guarantee_is_met_and_not_wasted(
+    d: int, adjacency: Any, epsilon: float, delta: float, n: int
+) -> None:
     design = DESIGNS[d, adjacency]
     plan = plan_of(
         design, epsilon=epsilon, delta=delta, adjacency=adjacency, units_per_sum=n, depth=n, largest_total=n
@@ -177,7 +179,9 @@ def test_only_a_seed_repeats_a_release() -> None:
 # -- the noise in density units ---------------------------------------------------------------------------
 
 
-def deviation(design: Design, plan: ReleasePlan, exact: np.ndarray, seed: int | None, point: np.ndarray) -> float:
+def deviation(
+    design: Design, plan: ReleasePlan, exact: np.ndarray, seed: int | None, point: np.ndarray
+) -> float:
     """Return the squared length of the noise in (density, gradient, Hessian), whitened by the formula."""
     n = 5000
     spent = PrivacySpent(
@@ -215,9 +219,7 @@ def deviation(design: Design, plan: ReleasePlan, exact: np.ndarray, seed: int | 
 @pytest.mark.parametrize(("real", "releases"), [(False, 250), (True, 40)], ids=["seeded", "real"])
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_the_released_noise_has_the_stated_covariance(d: int, real: bool, releases: int) -> None:
-    design = (
-        LatticeDesign(NAMES[:3], [0] * 3, [1.5] * 3, [1] * 3) if d == 3 else design_of(d, n_pairs=1100)
-    )
+    design = LatticeDesign(NAMES[:3], [0] * 3, [1.5] * 3, [1] * 3) if d == 3 else design_of(d, n_pairs=1100)
     plan = plan_of(design, units_per_sum=5000, depth=5000, largest_total=5000)
     # Random features: so few records that the read-off error does not show beside the noise.
     x = np.random.default_rng(d).uniform(0, 1.5, (d, 5000 if d < 4 else 30))

@@ -48,7 +48,9 @@ def design_of(d: int) -> Design:
     return LatticeDesign(*box) if d <= 3 else RandomDesign(*box, n_pairs=400, frequency_seed=3)
 
 
-def release(d: int, *, n: int = 3000, public: bool = True, noise: float = 4.0, seed: int = 0) -> ReleasedSurface:
+def release(
+    d: int, *, n: int = 3000, public: bool = True, noise: float = 4.0, seed: int = 0
+) -> ReleasedSurface:
     """Return a release of n records around (1.5, ..., 1.5), by hand."""
     design = design_of(d)
     rng = np.random.default_rng(seed)
@@ -75,10 +77,9 @@ READINGS: dict[str, Callable[[], ReleasedSurface]] = {
     "3, wider, marginal": lambda: release(3).at_bandwidth(np.array([0.9, 1.0, 1.1])).marginal("wage"),
     "5, marginal": lambda: release(5).marginal(["age", "days"]),
     "5, wider, marginal": lambda: release(5).at_bandwidth(1.0).marginal(["age", "days"]),
-    "5, marginal, wider, marginal": lambda: release(5)
-    .marginal(["age", "days", "pulse"])
-    .at_bandwidth(np.array([1.0, 0.7, 0.9]))
-    .marginal("days"),
+    "5, marginal, wider, marginal": lambda: (
+        release(5).marginal(["age", "days", "pulse"]).at_bandwidth(np.array([1.0, 0.7, 0.9])).marginal("days")
+    ),
     "private n": lambda: release(2, public=False),
 }
 
@@ -341,8 +342,12 @@ def test_more_noise_means_more_negative_mass() -> None:
     assert loud.negative_mass() == loud.negative_mass()
 
 
-@pytest.mark.parametrize(("total", "n", "used"), [(90.0, 100, 90), (130.0, 100, 100), (-5.0, 100, 1), (130.0, None, 130)])
-def test_the_total_to_divide_by_is_at_most_public_and_at_least_one(total: float, n: int | None, used: float) -> None:
+@pytest.mark.parametrize(
+    ("total", "n", "used"), [(90.0, 100, 90), (130.0, 100, 100), (-5.0, 100, 1), (130.0, None, 130)]
+)
+def test_the_total_to_divide_by_is_at_most_public_and_at_least_one(
+    total: float, n: int | None, used: float
+) -> None:
     design = design_of(1)
     vector = np.zeros(1 + 2 * design.n_pairs)
     vector[0] = total * math.sqrt(design.zero_weight)
