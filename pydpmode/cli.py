@@ -230,12 +230,12 @@ def _end(text: str) -> float | str:
         return text.strip()
 
 
-def _assignments(text: str, option: str) -> dict[str, float]:
-    out = {}
+def _assignments(text: str, option: str) -> dict[str, float | str]:
+    out: dict[str, float | str] = {}
     for part in _names(text):
         name, equals, value = part.rpartition("=")
         try:
-            out[name] = float(value)
+            out[name] = _length(value)
         except ValueError:
             equals = ""
         if not equals or not name:
@@ -245,7 +245,18 @@ def _assignments(text: str, option: str) -> dict[str, float]:
     return out
 
 
-def _bandwidth(text: str) -> str | float | dict[str, float]:
+def _length(text: str) -> float | str:
+    """Return a number, or the text of a duration such as 60d."""
+    try:
+        return float(text)
+    except ValueError:
+        import pandas as pd
+
+        pd.Timedelta(text)
+        return text
+
+
+def _bandwidth(text: str) -> str | float | dict[str, float | str]:
     if "=" in text:
         return _assignments(text, "--bandwidth")
     try:

@@ -34,6 +34,7 @@ from ..privacy.private_data import PrivateData, check_table
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
 from ..results.results import DensityModesResults
+from .durations import in_seconds
 from .preview import Preview, bump_table
 
 # Random features by the public number of records: more records, less privacy noise, more features.
@@ -62,7 +63,7 @@ class DensityModes:
         a thousandth of the upper bound is taken, with a warning).
     bandwidth : "reference", "paper", float, sequence or mapping
         Smoothing bandwidth of the release; the rules use public facts only. See
-        `numerics.bandwidth.choose_bandwidth`. One that was chosen by looking at these rows is not covered by
+        `numerics.bandwidth.choose_bandwidth`. For dates a duration (`timedelta`, or seconds). One that was chosen by looking at these rows is not covered by
         the guarantee.
     order : {2, 4}
         Order of the kernel.
@@ -113,7 +114,7 @@ class DensityModes:
     ) -> None:
         self._names = (columns,) if isinstance(columns, str) else None if columns is None else tuple(columns)
         self._log = (log,) if isinstance(log, str) else tuple(log)
-        self._bandwidth, self._resolution = check_bandwidth(bandwidth), resolution
+        self._bandwidth, self._resolution = check_bandwidth(in_seconds(bandwidth)), in_seconds(resolution)
         if resolution is not None and not isinstance(resolution, Mapping):
             raise InvalidArgument(
                 f"resolution must map columns to steps, such as {{'age': 1}}; got {type(resolution).__name__}"
@@ -240,7 +241,7 @@ class DensityModes:
         choice, design = self._design(study, coordinates, budget.epsilon, 0, n=count)
         plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta)
         wide = 0.1 * (design.upper - design.lower)
-        for name, value in (spread or {}).items():
+        for name, value in in_seconds(spread or {}).items():
             if name not in design.columns:
                 raise UnknownColumn(f"spread names {name!r}; the columns are {list(design.columns)}")
             wide[design.columns.index(name)] = as_number(value, f"spread of {name}")

@@ -218,3 +218,15 @@ def test_a_failed_search_keeps_what_was_released(monkeypatch: pytest.MonkeyPatch
         model.fit(epsilon=1.0, delta=1e-6, seed=1)
     assert model.released is not None
     assert np.isfinite(model.released.vector).all()
+
+
+def test_bandwidths_of_dates_are_durations() -> None:
+    when = pd.Timestamp("2020-06-15") + pd.to_timedelta(RNG.normal(0, 20, 2000), unit="D")
+    bounds = {"when": ("2020-01-01", "2020-12-31")}
+    for spec in (pd.Timedelta(days=10), {"when": "10 days"}, {"when": datetime.timedelta(days=10)}, 864000.0):
+        res = dpm.DensityModes(pd.DataFrame({"when": when}), bounds=bounds, bandwidth=spec).fit(
+            epsilon=1.0, delta=1e-6, seed=1
+        )
+        assert res.surface.bandwidth[0] == 864000.0
+    with pytest.raises(errors.InvalidArgument, match="duration"):
+        dpm.DensityModes(pd.DataFrame({"when": when}), bounds=bounds, bandwidth={"when": "ten"})
