@@ -131,6 +131,10 @@ class FileLog:
         # A new object each time: a thread or a forked process never inherits a held one.
         lock = filelock.FileLock(lock_path, timeout=self._timeout)
         try:
+            if self.path.exists() and not self.path.is_file():
+                raise LedgerError(
+                    f"{self.path} is not a regular file; give a path such as study.jsonl. {_NOTHING}"
+                )
             if not self.path.parent.is_dir():
                 raise FileNotFoundError(2, "no such folder")
             lock.acquire()

@@ -181,3 +181,9 @@ class TestDamage:
     def test_lines_are_json(self, written: Path) -> None:
         kinds = [json.loads(line)["kind"] for line in written.read_text().splitlines()]
         assert kinds == ["header", "charge", "released", "charge", "released"]
+
+
+def test_a_device_is_no_ledger(tmp_path) -> None:
+    for path in ("/dev/null", "/dev/full", str(tmp_path)):
+        with pytest.raises(LedgerError, match="not a regular file"):
+            Ledger.open(path, Budget(1.0, 1e-6), "replace", "row")

@@ -143,6 +143,13 @@ def test_odd_persons_weights_and_logarithms(name: str) -> None:
     for ceiling in (1.0, 1e-300, 1e300, 5e-324):
         surface = released(frame, {"x1": (0, 1)}, weights="odd", max_weight=ceiling, columns=["x1"])
         check_finite(surface)
+        study = PrivateData(frame, bounds={"x1": (0, 1)}, budget=BUDGET, weights="odd", max_weight=ceiling)
+        coordinates = [study.coordinate("x1")]
+        design = LatticeDesign(("x1",), *study.box(coordinates), np.array([0.2]))
+        plan = study.plan(design, epsilon=0.1, delta=1e-6)
+        # Even where the user has told NumPy to raise: an error would tell of a value.
+        with np.errstate(all="raise"):
+            assert np.all(np.isfinite(study._lattice_sum(plan, coordinates)))
     study = PrivateData(frame, bounds={"x1": (0.1, 1), "odd": (1e-300, 1e300)}, budget=BUDGET)
     for column in ("x1", "odd"):
         coordinates = [study.coordinate(column, log=True)]
@@ -307,6 +314,7 @@ def test_a_bar_is_silent_where_it_would_tell_or_nobody_looks(
         with progress_bar(n, wanted) as bar:
             bar.update(5)
     assert capsys.readouterr() == ("", "")
+    pytest.importorskip("tqdm")
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     with progress_bar(10, True) as bar:
