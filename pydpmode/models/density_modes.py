@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -29,13 +29,16 @@ from ..numerics.spectral_surfaces import RandomFeatureSurface
 from ..numerics.surfaces import FloatArray, Surface
 from ..privacy.bounds import Bounds, log_lower_bound
 from ..privacy.features import ZERO_WEIGHT
+from ..privacy.grams_options import GramsOptions
 from ..privacy.noise import fresh_seed
 from ..privacy.private_data import PrivateData, check_table
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
 from ..results.results import DensityModesResults
 from .durations import in_seconds
+from .grams_fit import GramsPreview, modes_of_trace, preview_grams
 from .preview import Preview, bump_table
+from .study_cell import StudyCell
 
 # Random features by the public number of records: more records, less privacy noise, more features.
 _FEATURES_SMALL, _FEATURES_LARGE, _LARGE_N = 4096, 8192, 50_000
@@ -75,6 +78,12 @@ class DensityModes:
         Chance of reporting any mode that is only noise (0.05).
     n_features : int, optional
         Number of random frequencies when there are 4 or more columns.
+    mechanism : {"surface", "grams"}
+        "grams": the published DP-GRAMS, made sound, instead of one surface: private starts and noisy
+        ascents. Its results have no surface, so no basins, marginals or synthetic points. Rows under
+        replacement only. It needs no frequency grid, and is there to be compared with the paper.
+    grams : GramsOptions, optional
+        Options of `mechanism="grams"`; the defaults use public facts only.
 
     Raises
     ------
@@ -111,6 +120,8 @@ class DensityModes:
         n_modes: int | None = None,
         false_mode_rate: float = 0.05,
         n_features: int | None = None,
+        mechanism: Literal["surface", "grams"] = "surface",
+        grams: GramsOptions | None = None,
     ) -> None:
         self._names = (columns,) if isinstance(columns, str) else None if columns is None else tuple(columns)
         self._log = (log,) if isinstance(log, str) else tuple(log)
@@ -128,18 +139,20 @@ class DensityModes:
             raise InvalidArgument(
                 f"false_mode_rate must be in (0, 1), got {false_mode_rate!r}; the default is 0.05"
             )
+        self._grams = _grams_options(mechanism, grams, order, n_features)
         self._surface: Surface | None = None
-        self._study: PrivateData | None = None
-        self._table, self._bounds = None, bounds
+        self._cell, self._bounds = StudyCell(), bounds
         if isinstance(data, PrivateData):
             if bounds is not None:
                 raise InvalidArgument("this PrivateData already has its bounds; do not give bounds= again")
-            self._study = data
+            self._cell = StudyCell(study=data)
             self._check_columns(data.columns)
         elif _is_surface(data):
+            if self._grams is not None:
+                raise InvalidArgument("a surface is already released; mechanism='grams' needs the rows")
             self._surface = self._read_surface(data)
         else:
-            self._table = data
+            self._cell = StudyCell(table=data)
             self._check_columns(check_table(data, bounds, self._names))
 
     # -- fitting --------------------------------------------------------------------------------
@@ -189,12 +202,20 @@ class DensityModes:
                 self._surface, BandwidthChoice(self._surface.bandwidth, "as released"), label, sink
             )
         check_epsilon(epsilon)
-        study, budget = self._open(epsilon, delta)
         _check_seed(seed)
+        with self._cell.one_at_a_time():
+            return self._fit_private(epsilon, delta, label, seed, sink)
+
+    def _fit_private(
+        self, epsilon: float | None, delta: float | None, label: str | None, seed: int | None, sink: list[str]
+    ) -> DensityModesResults:
+        study, budget = self._open(epsilon, delta)
         coordinates = self._coordinates(study)
         choice, design = self._design(study, coordinates, budget.epsilon, seed)
         self._warn_delta(study, budget, sink)
         _warn_log_bounds(study, coordinates, sink)
+        if self._grams is not None:
+            return self._fit_grams(study, coordinates, choice, budget, label, seed, sink)
         surface = study.release_surface(
             design,
             coordinates,
@@ -215,7 +236,7 @@ class DensityModes:
         *,
         n: int | None = None,
         spread: Mapping[str, float] | None = None,
-    ) -> Preview:
+    ) -> Preview | GramsPreview:
         """Tell cost and noise of a release, in the columns' units, without reading a row.
 
         Parameters
@@ -235,10 +256,13 @@ class DensityModes:
         if self._surface is not None:
             raise InvalidArgument("this surface is already released; there is nothing to plan")
         check_epsilon(epsilon)
-        study, budget = self._open(epsilon, delta, keep=False)
+        with self._cell.one_at_a_time():
+            study, budget = self._open(epsilon, delta)
         coordinates = self._coordinates(study)
         count = _whole("n", n) or study.n_planning
         choice, design = self._design(study, coordinates, budget.epsilon, 0, n=count)
+        if self._grams is not None:
+            return preview_grams(study, coordinates, choice, self._grams, budget, self._n_modes)
         plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta)
         wide = 0.1 * (design.upper - design.lower)
         for name, value in in_seconds(spread or {}).items():
@@ -277,6 +301,38 @@ class DensityModes:
         return self._released
 
     # -- parts ----------------------------------------------------------------------------------
+
+    def _fit_grams(
+        self,
+        study: PrivateData,
+        coordinates: tuple[Coordinate, ...],
+        choice: BandwidthChoice,
+        budget: Budget,
+        label: str | None,
+        seed: int | None,
+        sink: list[str],
+    ) -> DensityModesResults:
+        released = study.release_grams(
+            self._grams or GramsOptions(),
+            coordinates,
+            choice.values,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            n_modes=self._n_modes,
+            label=label or f"density modes of {', '.join(c.name for c in coordinates)}",
+            seed=seed,
+        )
+        modes = modes_of_trace(released, self._n_modes, self._false_mode_rate)
+        if not modes.significant.any():
+            _warn(LowSignal, LOW_SIGNAL, sink)
+        return DensityModesResults.from_trace(
+            modes,
+            released,
+            bandwidth_rule=choice.rule,
+            warnings=tuple(sink),
+            label=label,
+            n_modes_requested=self._n_modes,
+        )
 
     def _read_surface(self, data: Any) -> Surface:
         if (
@@ -319,9 +375,7 @@ class DensityModes:
         if wrong:
             raise UnknownColumn(f"log names {wrong}, which are not among the columns {list(names)}")
 
-    def _open(
-        self, epsilon: float | None, delta: float | None, keep: bool = True
-    ) -> tuple[PrivateData, Budget]:
+    def _open(self, epsilon: float | None, delta: float | None) -> tuple[PrivateData, Budget]:
         """Return the private table and the (epsilon, delta) of this release."""
         if self._study is not None:
             total = self._study.budget.delta
@@ -333,12 +387,17 @@ class DensityModes:
                 )
             return self._study, Budget(check_epsilon(epsilon), spend)
         budget = Budget(check_epsilon(epsilon), check_delta(delta))
-        study = PrivateData(
-            self._table, bounds=self._bounds, budget=budget, columns=_array_names(self._table, self._names)
-        )
-        if keep:
-            self._study = study
-        return study, budget
+        table = self._cell.table
+
+        def make() -> PrivateData:
+            names = _array_names(table, self._names)
+            return PrivateData(table, bounds=self._bounds, budget=budget, columns=names)
+
+        return self._cell.open_table(make), budget
+
+    @property
+    def _study(self) -> PrivateData | None:
+        return self._cell.study
 
     def _coordinates(self, study: PrivateData) -> tuple[Coordinate, ...]:
         names = self._names if self._names is not None else study.columns
@@ -401,8 +460,7 @@ class DensityModes:
         ):
             _warn(
                 LowSignal,
-                "the release is mostly noise: no mode stands clear of it; use more epsilon, more records, "
-                "narrower bounds or a larger bandwidth",
+                LOW_SIGNAL,
                 sink,
             )
         return DensityModesResults.from_modes(
@@ -414,6 +472,32 @@ class DensityModes:
             label=label,
             n_modes_requested=self._n_modes,
         )
+
+
+LOW_SIGNAL = (
+    "the release is mostly noise: no mode stands clear of it; use more epsilon, more records, "
+    "narrower bounds or a larger bandwidth"
+)
+
+
+def _grams_options(
+    mechanism: object, grams: object, order: int, n_features: int | None
+) -> GramsOptions | None:
+    """Return the options of DP-GRAMS, or None for a surface."""
+    if mechanism not in ("surface", "grams"):
+        raise InvalidArgument(f"mechanism must be 'surface' or 'grams', got {mechanism!r}")
+    if grams is not None and not isinstance(grams, GramsOptions):
+        raise InvalidArgument(f"grams must be GramsOptions(...), got {type(grams).__name__}")
+    if mechanism == "surface":
+        if grams is not None:
+            raise InvalidArgument("grams= holds options of mechanism='grams'; give both")
+        return None
+    if order != 2 or n_features is not None:
+        raise InvalidArgument(
+            "order and n_features are for surfaces; with mechanism='grams' give "
+            "grams=GramsOptions(kernel='gaussian4') for order 4"
+        )
+    return grams or GramsOptions()
 
 
 def _warn(category: type[PydpmodeWarning], text: str, sink: list[str]) -> None:

@@ -32,6 +32,12 @@ DEFAULT_CUT = 4.5
 DEFAULT_READ_RATIO = 1.5
 
 
+def _frozen(array: FloatArray) -> FloatArray:
+    """Return the array read-only: a sensitivity was computed for exactly these numbers."""
+    array.setflags(write=False)
+    return array
+
+
 @dataclass(frozen=True, eq=False)
 class _Box:
     columns: tuple[str, ...]
@@ -137,12 +143,14 @@ class LatticeDesign(_Box):
     @cached_property
     def sides(self) -> FloatArray:
         """Torus sides in bandwidths, (d,)."""
-        return np.asarray(self.widths + 6 * self.read_ratio)
+        return _frozen(self.widths + 6 * self.read_ratio)
 
     @cached_property
     def half_sizes(self) -> NDArray[np.int64]:
         """Largest integer frequency J per axis, (d,); at least 1."""
-        return np.maximum(np.floor(self.cut * self.sides / (2 * np.pi)), 1).astype(np.int64)
+        sizes = np.maximum(np.floor(self.cut * self.sides / (2 * np.pi)), 1).astype(np.int64)
+        sizes.setflags(write=False)
+        return sizes
 
     @property
     def half_shape(self) -> tuple[int, ...]:
@@ -155,7 +163,9 @@ class LatticeDesign(_Box):
         """Working-unit frequencies along each axis of the half lattice."""
         first = np.arange(self.half_sizes[0] + 1)
         rest = [np.arange(-j, j + 1) for j in self.half_sizes[1:]]
-        return tuple(2 * np.pi * k / side for k, side in zip([first, *rest], self.sides, strict=True))
+        return tuple(
+            _frozen(2 * np.pi * k / side) for k, side in zip([first, *rest], self.sides, strict=True)
+        )
 
     @cached_property
     def _squared_frequencies(self) -> FloatArray:
@@ -175,7 +185,9 @@ class LatticeDesign(_Box):
         plane[size // 2 + 1 :] = True
         centre[0] = plane.reshape(self.half_shape[1:])
         centre[1:] = True
-        return np.flatnonzero(keep & centre)
+        index = np.flatnonzero(keep & centre)
+        index.setflags(write=False)
+        return index
 
     @property
     def n_pairs(self) -> int:
@@ -186,7 +198,7 @@ class LatticeDesign(_Box):
     def frequencies(self) -> FloatArray:
         """Working-unit frequencies of the pairs, (M, d)."""
         grid = np.unravel_index(self.pair_index, self.half_shape)
-        return np.stack([w[i] for w, i in zip(self.axis_frequencies, grid, strict=True)], axis=1)
+        return _frozen(np.stack([w[i] for w, i in zip(self.axis_frequencies, grid, strict=True)], axis=1))
 
     @cached_property
     def natural_zero_weight(self) -> float:
@@ -198,7 +210,7 @@ class LatticeDesign(_Box):
     def pair_weights(self) -> FloatArray:
         """Weights `g_j` of the pairs, (M,), proportional to the kernel's spectrum; sum `1 - zero_weight`."""
         pairs = spectrum(self.order, self._squared_frequencies.ravel()[self.pair_index])
-        return np.asarray(pairs * ((1 - self.zero_weight) / math.fsum(pairs)))
+        return _frozen(pairs * ((1 - self.zero_weight) / math.fsum(pairs)))
 
     def read_weights(self, bandwidth: FloatArray, order: int) -> FloatArray:
         """Return `a_j` with `p(x) = 1/V + sum_j a_j Re(phi_j exp(-i w_j.z))`, in density units, (M,)."""
@@ -264,12 +276,12 @@ class RandomDesign(_Box):
         # The legacy generator's stream is frozen by NumPy's policy: a published surface must
         # mean the same frequencies under every version.
         generator = np.random.RandomState(self.frequency_seed)
-        return generator.standard_normal((self.n_pairs, self.dimension))
+        return _frozen(generator.standard_normal((self.n_pairs, self.dimension)))
 
     @cached_property
     def pair_weights(self) -> FloatArray:
         """Weights `g_j = (1 - g_0)/D` of the pairs, (D,)."""
-        return np.full(self.n_pairs, (1 - self.zero_weight) / self.n_pairs)
+        return _frozen(np.full(self.n_pairs, (1 - self.zero_weight) / self.n_pairs))
 
     def read_weights(self, bandwidth: FloatArray, order: int) -> FloatArray:
         """Return `a_j` with `p(x) = sum_j a_j Re(phi_j exp(-i w_j.z))`, in density units, (D,).

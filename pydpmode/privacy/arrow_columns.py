@@ -68,7 +68,7 @@ def fill_from_arrow(array: Any, out: FloatArray) -> None:
 def arrow_codes(arrays: Iterable[Any], dtype: Any) -> CodeArray:
     """Return identifier codes for the rows of Arrow arrays of one type.
 
-    Codes follow the first appearance; null (and float NaN) is one further person.
+    Codes follow the first appearance; null (and float NaN) is -1.
 
     Parameters
     ----------
@@ -93,7 +93,6 @@ def arrow_codes(arrays: Iterable[Any], dtype: Any) -> CodeArray:
         return np.empty(0, dtype=np.int64)
     parts = pa.chunked_array(encoded).unify_dictionaries().chunks
     codes = np.concatenate([_indices(part) for part in parts])
-    codes[codes < 0] = codes.max(initial=-1) + 1
     return codes
 
 

@@ -20,7 +20,7 @@ from ..errors import UnsupportedSource
 from ..numerics.surfaces import FloatArray
 from .arrow_columns import arrow_codes, arrow_dtype_name, arrow_kind, fill_from_arrow, import_pyarrow
 from .csv_records import Records, is_number, keys_of, numbers_of, read_records, seconds_of
-from .table_source import BaseTable, CodeArray, Kind, check_not_empty, gather_blocks
+from .table_source import BaseTable, CodeArray, Kind, gather_blocks
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 CSV_SUFFIXES = (".csv", ".csv.gz")
@@ -86,12 +86,17 @@ class CsvTable(BaseTable):
         holds_numbers = any(is_number(name) for name in header) and not _is_numbered(header)
         names = [_decoded(name) for name in header]
         super().__init__(names, names_are_public=not holds_numbers, names_from_text=True)
-        check_not_empty(int(has_rows))
+        self._has_rows = bool(has_rows)
         self._datetimes = {self.position(name) for name in datetimes}
 
     @cached_property
     def _n_rows(self) -> int:
         return sum(len(records.ends) for records in self._records()) - 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no record follows the header."""
+        return not self._has_rows
 
     @property
     def n_rows(self) -> int:
@@ -201,7 +206,6 @@ class ParquetTable(BaseTable):
             self._check_same_schema(path, schema)
             self._row_count += rows
         super().__init__(self._schema_read.names)
-        check_not_empty(self._row_count)
 
     @property
     def n_rows(self) -> int:

@@ -108,7 +108,10 @@ class Ledger:
     0.84
     """
 
-    def __init__(self, log: EventLog, budget: Budget, adjacency: Adjacency, unit: Unit) -> None:
+    def __init__(
+        self, log: EventLog, budget: Budget, adjacency: Adjacency, unit: Unit, person: str | None = None
+    ) -> None:
+        self._person = person
         self._log = log
         self._budget = budget
         self._adjacency: Adjacency = adjacency
@@ -122,6 +125,7 @@ class Ledger:
         adjacency: Adjacency,
         unit: Unit,
         *,
+        person: str | None = None,
         lock_timeout: float = DEFAULT_LOCK_TIMEOUT,
     ) -> Ledger:
         """Open a ledger, making the file if it is not there.
@@ -134,6 +138,9 @@ class Ledger:
         adjacency : {"replace", "add_remove"}
         unit : {"row", "person"}
             These three must be what the file was made with.
+        person : str, optional
+            Column that identifies persons: one ledger counts one kind of person. Not checked when
+            omitted.
         lock_timeout : float
             Seconds to wait for other processes.
 
@@ -151,7 +158,7 @@ class Ledger:
         if not (math.isfinite(timeout) and timeout >= 0):
             raise InvalidArgument(f"lock_timeout must be a finite number of seconds >= 0, got {timeout!r}")
         log: EventLog = MemoryLog() if path is None else FileLog(path, timeout)
-        ledger = cls(log, budget, adjacency, unit)
+        ledger = cls(log, budget, adjacency, unit, person)
         with log.locked(to_write=False):
             is_new = not log.read().events
         if is_new:
@@ -315,6 +322,7 @@ class Ledger:
             "budget": {"epsilon": self._budget.epsilon, "delta": self._budget.delta},
             "adjacency": self._adjacency,
             "unit": self._unit,
+            "person": self._person,
         }
 
     def _read(self) -> Chain:
@@ -329,7 +337,8 @@ class Ledger:
     def _check_header(self, chain: Chain) -> None:
         expected = self._header()
         found = _known_header(self._log, chain)
-        different = [name for name in ("budget", "adjacency", "unit") if found.get(name) != expected[name]]
+        checked = ["budget", "adjacency", "unit", *(["person"] if self._person is not None else [])]
+        different = [name for name in checked if found.get(name) != expected[name]]
         if different:
             what = "; ".join(f"{name} {found.get(name)!r}, now {expected[name]!r}" for name in different)
             raise LedgerMismatch(

@@ -19,7 +19,7 @@ import pandas as pd
 from ..errors import InvalidArgument, UnsupportedSource
 from ..numerics.surfaces import FloatArray
 from .arrow_columns import ArrowColumn, import_pyarrow
-from .table_source import BaseTable, CodeArray, Kind, check_not_empty, write_seconds
+from .table_source import BaseTable, CodeArray, Kind, write_seconds
 
 
 class Column(Protocol):
@@ -49,10 +49,8 @@ class MemoryTable(BaseTable):
         self._columns = tuple(columns)
         lengths = {len(column) for column in columns}
         if len(lengths) > 1:
-            shown = ", ".join(f"{name}: {len(column)}" for name, column in zip(names, columns, strict=True))
-            raise UnsupportedSource(f"the columns differ in length ({shown}); give columns of one length")
+            raise UnsupportedSource("the columns differ in length; give columns of one length")
         self._n_rows = lengths.pop() if lengths else 0
-        check_not_empty(self._n_rows)
 
     @property
     def n_rows(self) -> int:
@@ -159,7 +157,7 @@ class PandasColumn:
 
     def codes(self) -> CodeArray:
         """Return identifier codes."""
-        return _close_codes(pd.factorize(self._values, use_na_sentinel=True)[0])
+        return np.asarray(pd.factorize(self._values, use_na_sentinel=True)[0], dtype=np.int64)
 
 
 class PolarsColumn:
@@ -249,7 +247,7 @@ def array_codes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None 
         codes[~missing] = pd.factorize(present)[0]
     else:
         codes[~missing] = np.unique(present, return_inverse=True)[1].reshape(-1)
-    return _close_codes(codes)
+    return codes
 
 
 def object_codes(values: Sequence[object], mask: np.ndarray[Any, Any] | None = None) -> CodeArray:
@@ -258,7 +256,7 @@ def object_codes(values: Sequence[object], mask: np.ndarray[Any, Any] | None = N
     boxed = np.fromiter((_as_key(value) for value in values), dtype=object, count=len(values))
     if mask is not None:
         boxed[mask] = None
-    return _close_codes(pd.factorize(boxed, use_na_sentinel=True)[0])
+    return np.asarray(pd.factorize(boxed, use_na_sentinel=True)[0], dtype=np.int64)
 
 
 def _as_key(value: object) -> object:
@@ -269,13 +267,6 @@ def _as_key(value: object) -> object:
     except TypeError:
         return (type(value).__name__, repr(value))
     return value
-
-
-def _close_codes(codes: np.ndarray[Any, Any]) -> CodeArray:
-    """Give the missing (code -1) the code after the highest."""
-    closed = codes.astype(np.int64)
-    closed[closed < 0] = closed.max(initial=-1) + 1
-    return closed
 
 
 def _number_or_nan(value: object) -> float:

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument
 
 _SMALLEST_CHUNK = 512
+# Above this a sum of noise and data could leave 64-bit integers.
+LARGEST_SCALE = 2.0**58
 
 
 def discrete_gaussian(length: int, scale: float) -> NDArray[np.int64]:
@@ -34,7 +36,7 @@ def discrete_gaussian(length: int, scale: float) -> NDArray[np.int64]:
     InvalidArgument
         When the scale is out of range.
     """
-    if not 0 < scale < 2.0**58:
+    if not 0 < scale < LARGEST_SCALE:
         raise InvalidArgument(f"the noise scale must be in (0, 2^58) integers, got {scale!r}")
     sampler = _sampler(float(scale))
     workers = min(processors(), max(1, length // _SMALLEST_CHUNK))

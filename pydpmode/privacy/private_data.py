@@ -8,24 +8,29 @@ entry released. There is no way to the rows around it.
 from __future__ import annotations
 
 import math
+import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from os import PathLike
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit, as_number, as_whole
-from ..errors import InvalidArgument, InvalidBudget, PicklingRefused
+from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
 from ..numerics.feature_sums import feature_sum
 from ..numerics.spectral_surfaces import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
+from ..results.released_trace import ReleasedTrace
 from .bounds import Bounds, ClippedBlock, clip_block, coordinate_box, read_bounds
+from .grams import run_grams
+from .grams_options import GramsOptions
+from .grams_plan import GramsPlan, check_offered, plan_grams
 from .ledger import Ledger
 from .noise import processors
 from .progress import progress_bar
@@ -36,6 +41,8 @@ from .surface_release import ReleasePlan, add_noise, plan_release, to_lattice
 BLOCK_ROWS = 2**17
 # Public ceiling of the number of units under add/remove, when the user states none.
 DEFAULT_N_MAX = 10**8
+
+R = TypeVar("R")
 
 
 class PrivateData:
@@ -63,7 +70,8 @@ class PrivateData:
         Whose contribution is protected. "person": the rows that share a value of the column `person`
         together count as one vote (their average), at the same sensitivity.
     person : str, optional
-        Column that identifies persons; needed by `unit="person"`.
+        Column that identifies persons; needed by `unit="person"`. Rows without an identifier count
+        nothing.
     weights : str, optional
         Column of survey weights. A row then counts `weight / max_weight`.
     max_weight : float, optional
@@ -129,7 +137,10 @@ class PrivateData:
         self._adjacency, self._unit, self._outside = adjacency, unit, outside
         self._budget = budget
         self._progress = progress
-        self._rows = open_source(data, columns=columns, datetimes=tuple(datetimes))
+        # Under add/remove the number of rows is private, and 0 is a number like any other.
+        self._rows = open_source(
+            data, columns=columns, datetimes=tuple(datetimes), allow_empty=adjacency == "add_remove"
+        )
         self._bounds = read_bounds(bounds, self._rows)
         self._rows.check_columns(tuple(self._bounds))
         self._person = self._check_person(person)
@@ -141,7 +152,7 @@ class PrivateData:
                 "n_guess and n_max are for adjacency='add_remove'; under 'replace' n is public"
             )
         self._n_units = self._count_units()
-        self._ledger = Ledger.open(ledger, budget, adjacency, unit)
+        self._ledger = Ledger.open(ledger, budget, adjacency, unit, person=person)
 
     # -- public facts ---------------------------------------------------------------------------
 
@@ -255,17 +266,97 @@ class PrivateData:
         self._check_request(design, coordinates, seed, notes)
         plan = self.plan(design, epsilon=epsilon, delta=delta)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
-        exact = self._lattice_sum(plan, coordinates)
-        vector = add_noise(plan, exact, seed)
-        del exact
+        try:
+            # The sum without noise has no name here: a traceback's variables are often logged.
+            vector = add_noise(plan, self._lattice_sum(plan, coordinates), seed)
+        except BaseException as problem:
+            traceback.clear_frames(problem.__traceback__)
+            raise
         surface = ReleasedSurface.from_vector(
             design, vector, self._spent(plan, coordinates, label, seed, notes), tuple(coordinates)
         )
         self._ledger.mark_released(entry)
         return surface
 
+    def plan_grams(
+        self,
+        options: GramsOptions,
+        coordinates: Sequence[Coordinate],
+        bandwidth: FloatArray,
+        *,
+        epsilon: float,
+        delta: float,
+        n_modes: int | None = None,
+    ) -> GramsPlan:
+        """Calibrate a DP-GRAMS release without reading or charging anything.
+
+        Raises
+        ------
+        InvalidArgument
+            Under add/remove, for persons, with weights, and on options that are not sound together.
+        """
+        check_offered(self._adjacency, self._unit, self._weights is not None)
+        lower, upper = self.box(coordinates)
+        return plan_grams(
+            options,
+            columns=tuple(c.name for c in coordinates),
+            lower=lower,
+            upper=upper,
+            bandwidth=bandwidth,
+            records=self.n_planning,
+            block=BLOCK_ROWS,
+            epsilon=epsilon,
+            delta=delta,
+            n_modes=n_modes,
+        )
+
+    def release_grams(
+        self,
+        options: GramsOptions,
+        coordinates: Sequence[Coordinate],
+        bandwidth: FloatArray,
+        *,
+        epsilon: float,
+        delta: float,
+        n_modes: int | None = None,
+        label: str = "",
+        seed: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> ReleasedTrace:
+        """Charge the ledger, then release the starts and rounds of DP-GRAMS: 1 + T passes over the rows.
+
+        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`.
+
+        Raises
+        ------
+        BudgetExceeded, InvalidArgument, MissingBounds
+            As in `release_surface` and `plan_grams`: nothing has been read or charged then.
+        """
+        plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
+        self._check_request(plan, coordinates, seed, notes)
+        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        try:
+            trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
+        except BaseException as problem:
+            traceback.clear_frames(problem.__traceback__)
+            raise
+        released = ReleasedTrace(
+            trace=trace,
+            coordinates=tuple(coordinates),
+            lower=plan.lower,
+            upper=plan.upper,
+            bandwidth=plan.bandwidth,
+            kernel=plan.rounds.kernel.name,
+            accountant=plan.accountant,
+            finish=plan.finish,
+            candidates=plan.candidates.count,
+            privacy=self._spent(plan, coordinates, label, seed, notes),
+        )
+        self._ledger.mark_released(entry)
+        return released
+
     def _check_request(
-        self, design: Design, coordinates: Sequence[Coordinate], seed: object, notes: object
+        self, design: Design | GramsPlan, coordinates: Sequence[Coordinate], seed: object, notes: object
     ) -> None:
         """Refuse what would fail, or void the guarantee, after the charge."""
         lower, upper = self.box(coordinates)
@@ -287,18 +378,19 @@ class PrivateData:
 
     def _spent(
         self,
-        plan: ReleasePlan,
+        plan: ReleasePlan | GramsPlan,
         coordinates: Sequence[Coordinate],
         label: str,
         seed: int | None,
         notes: Sequence[str],
     ) -> PrivacySpent:
+        what = plan.mechanism if isinstance(plan, GramsPlan) else "surface"
         return PrivacySpent(
             epsilon=plan.epsilon,
             delta=plan.delta,
             adjacency=self._adjacency,
             unit=self._unit,
-            mechanism="surface (discrete Gaussian)" if seed is None else "surface (simulated Gaussian)",
+            mechanism=f"{what} ({'discrete' if seed is None else 'simulated'} Gaussian)",
             sensitivity=plan.sensitivity.total,
             noise_scale=plan.noise_scale,
             n_units=self._n_units,
@@ -332,19 +424,31 @@ class PrivateData:
         self, plan: ReleasePlan, coordinates: Sequence[Coordinate]
     ) -> Iterator[tuple[float, ComplexArray]]:
         """Yield the feature sum of each block, in order; blocks are summed side by side."""
+        return self._each_block(
+            coordinates,
+            lambda block, _: feature_sum(plan.design, block.values, block.weights, plan.tolerance),
+        )
+
+    def _each_block(
+        self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]
+    ) -> Iterator[R]:
+        """Yield `one(block, number of its first row)` for each clipped block, in order."""
         lower, upper = self.box(coordinates)
 
-        def one(raw: FloatArray, weights: FloatArray | None) -> tuple[float, ComplexArray]:
-            block: ClippedBlock = clip_block(raw, coordinates, lower, upper, self._outside, weights)
-            return feature_sum(plan.design, block.values, block.weights, plan.tolerance)
+        def clipped(raw: FloatArray, weights: FloatArray | None, first: int) -> R:
+            # Silent also where the user has told NumPy to raise: an error would tell of a value.
+            with np.errstate(all="ignore"):
+                return one(clip_block(raw, coordinates, lower, upper, self._outside, weights), first)
 
         # The number of a person's rows is private, so a bar over rows would tell something.
         n_rows = self._n_units if self._unit == "row" else None
         workers = processors()
-        pending: deque[Future[tuple[float, ComplexArray]]] = deque()
+        pending: deque[Future[R]] = deque()
+        first = 0
         with ThreadPoolExecutor(workers) as pool, progress_bar(n_rows, self._progress) as bar:
             for raw, weights in self._raw_blocks([c.column for c in coordinates]):
-                pending.append(pool.submit(one, raw, weights))
+                pending.append(pool.submit(clipped, raw, weights, first))
+                first += raw.shape[1]
                 bar.update(raw.shape[1])
                 # A short queue bounds the memory: reading waits for summing.
                 if len(pending) > workers + 1:
@@ -360,8 +464,9 @@ class PrivateData:
             stop = start + raw.shape[1]
             weights = None if votes is None else votes[start:stop]
             if self._max_weight is not None:
-                # Clipped before the division: an enormous weight must not overflow, nor warn.
-                weights = np.clip(raw[-1], 0.0, self._max_weight) / self._max_weight
+                # Clipped before the division, and silent: no weight may overflow, warn or raise.
+                with np.errstate(all="ignore"):
+                    weights = np.clip(raw[-1], 0.0, self._max_weight) / self._max_weight
             yield raw[: len(columns)], weights
             start = stop
 
@@ -370,8 +475,10 @@ class PrivateData:
         if self._person is None:
             raise InvalidArgument("unit='person' needs person=")
         codes = self._rows.codes(self._person)
-        counts = np.bincount(codes)
-        return np.asarray(1.0 / counts[codes], dtype=np.float64)
+        # A row without an identifier belongs to nobody: were such rows one more person, somebody
+        # with some of them would have two votes.
+        counts = np.bincount(codes[codes >= 0], minlength=1)
+        return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)
 
     # -- checks at the door -----------------------------------------------------------------------
 
@@ -408,7 +515,10 @@ class PrivateData:
             return None
         if self._person is None:
             return self._rows.n_rows
-        return int(self._rows.codes(self._person).max()) + 1
+        persons = int(self._rows.codes(self._person).max(initial=-1)) + 1
+        if persons == 0:
+            raise EmptyData(f"no row has an identifier in {self._person!r}; at least one person is needed")
+        return persons
 
     # -- one object, one budget -------------------------------------------------------------------
 

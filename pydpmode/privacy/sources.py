@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..budget import as_number
-from ..errors import InvalidArgument, InvalidBounds, NonNumericColumn, UnsupportedSource
+from ..errors import EmptyData, InvalidArgument, InvalidBounds, NonNumericColumn, UnsupportedSource
 from ..numerics.surfaces import FloatArray
 from .file_sources import open_file
 from .memory_sources import (
@@ -43,7 +43,11 @@ _ALLOWED = (
 
 
 def open_source(
-    data: object, *, columns: Sequence[str] | None = None, datetimes: Sequence[str] = ()
+    data: object,
+    *,
+    columns: Sequence[str] | None = None,
+    datetimes: Sequence[str] = (),
+    allow_empty: bool = False,
 ) -> TableSource:
     """Return `data` as a table of rows, after checks of its schema; no value is looked at.
 
@@ -59,6 +63,8 @@ def open_source(
     datetimes : sequence of str, optional
         Columns of a CSV file that are ISO 8601 dates or date-times; its other columns are
         numbers. In other sources the dtype says so, and is checked.
+    allow_empty : bool
+        Accept a table with 0 rows: for adjacency="add_remove", where the number of rows is private.
 
     Returns
     -------
@@ -85,6 +91,8 @@ def open_source(
     """
     wanted = None if columns is None else as_names(columns)
     table = _open(data, wanted, as_names(datetimes))
+    if not allow_empty and table.is_empty:
+        raise EmptyData("the data have 0 rows; at least one row is needed")
     for name in as_names(datetimes):
         if table.kind(name) != "datetime":
             raise NonNumericColumn(
@@ -136,6 +144,11 @@ class _Selection(BaseTable):
     def n_rows(self) -> int:
         """The number of rows."""
         return self._table.n_rows
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no row."""
+        return self._table.is_empty
 
     def _schema(self, position: int) -> tuple[Kind | None, str]:
         return self._table._schema(self._table.position(self.names[position]))

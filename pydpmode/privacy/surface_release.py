@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..budget import Adjacency
+from ..errors import InvalidArgument
 from ..numerics.designs import Design, RandomDesign
 from ..numerics.feature_sums import FAST_TOLERANCE, TRANSFORM_TOLERANCE
 from ..numerics.spectral_surfaces import ComplexArray
@@ -21,7 +22,7 @@ from ..numerics.surfaces import FloatArray
 from .accounting import Charge
 from .features import Sensitivity, arithmetic_margin, exact_sensitivity
 from .gaussian import discrete_gaussian_slack, gaussian_mu
-from .noise import discrete_gaussian, simulated_gaussian
+from .noise import LARGEST_SCALE, discrete_gaussian, simulated_gaussian
 
 # Share of delta set aside for the failure of the random-feature bound.
 FAILURE_SHARE = 1e-3
@@ -117,6 +118,8 @@ def plan_release(
     largest_total : int
         Public ceiling of the total weight, so that no integer overflows.
     """
+    if abs(math.fsum(design.pair_weights) + design.zero_weight - 1) > 1e-9:
+        raise InvalidArgument("the weights of the design do not sum to 1; make a new design")
     failure = delta * FAILURE_SHARE if isinstance(design, RandomDesign) else 0.0
     base = exact_sensitivity(design, adjacency, failure)
     # Under add/remove the norm bound is exact for any frequencies: nothing can fail.
@@ -139,6 +142,11 @@ def plan_release(
     while sensitivity.total / sigma > mu:
         # The division was rounded to the unsafe side.
         sigma = math.nextafter(sigma, math.inf)
+    if not sigma / step < LARGEST_SCALE:
+        raise InvalidArgument(
+            f"epsilon {epsilon:g} at delta {delta:g} needs noise beyond the integers of the sampler; "
+            "give a larger epsilon or delta"
+        )
     return ReleasePlan(design, epsilon, delta, adjacency, sensitivity, sigma, step, extra, slack, tolerance)
 
 
@@ -167,6 +175,6 @@ def add_noise(plan: ReleasePlan, exact: NDArray[np.int64], seed: int | None) -> 
     noise = (
         discrete_gaussian(plan.length, scale)
         if seed is None
-        else simulated_gaussian(plan.length, scale, seed)
+        else simulated_gaussian(plan.length, scale, int(seed))
     )
     return np.asarray((exact + noise) * plan.step, dtype=np.float64)

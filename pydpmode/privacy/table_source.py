@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DuplicateColumns, EmptyData, InvalidArgument, NonNumericColumn, UnknownColumn
+from ..errors import DuplicateColumns, InvalidArgument, NonNumericColumn, UnknownColumn
 from ..numerics.surfaces import FloatArray
 
 Kind = Literal["number", "datetime", "timedelta"]
@@ -103,9 +103,8 @@ class TableSource(Protocol):
     def codes(self, column: str) -> CodeArray:
         """Return an integer code per row for a column that identifies persons.
 
-        The column may have any dtype. The codes are 0..N-1, with no gap; all rows whose
-        identifier is missing together are one further person (the highest code). The same
-        data give the same codes.
+        The column may have any dtype. The codes are 0..N-1, with no gap, and -1 for rows
+        whose identifier is missing: they belong to no person. The same data give the same codes.
 
         Returns
         -------
@@ -161,6 +160,11 @@ class BaseTable(ABC):
     @abstractmethod
     def n_rows(self) -> int:
         """The number of rows."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no row."""
+        return self.n_rows == 0
 
     @abstractmethod
     def _schema(self, position: int) -> tuple[Kind | None, str]:
@@ -258,12 +262,6 @@ def as_count(rows_per_block: object) -> int:
     if count < 1:
         raise InvalidArgument(f"rows_per_block must be a whole number >= 1, got {count}")
     return count
-
-
-def check_not_empty(n_rows: int) -> None:
-    """Raise `EmptyData` when there is no row."""
-    if n_rows == 0:
-        raise EmptyData("the data have 0 rows; at least one row is needed")
 
 
 def write_seconds(steps: npt.NDArray[np.integer[Any]], unit: str, out: FloatArray) -> None:

@@ -207,7 +207,7 @@ def test_a_parquet_file(tmp_path, name, rows):
         blocks = list(table.blocks(columns, rows))
         assert [block.shape[1] for block in blocks] == [min(rows, 5 - i) for i in range(0, 5, rows)]
         same(np.hstack(blocks), [WANTED[column] for column in columns])
-    assert table.codes("id").tolist() == [0, 1, 2, 0, 1]
+    assert table.codes("id").tolist() == [0, 1, -1, 0, 1]
     assert table.codes("name").tolist() == [0] * 5
     for column in ("id", "name"):
         with pytest.raises(NonNumericColumn, match=f"column '{column}' has dtype") as caught:

@@ -458,5 +458,5 @@ class TestPlaces:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_folder_instead_of_a_file(self, tmp_path: Path) -> None:
-        with pytest.raises(LedgerError, match="cannot read"):
+        with pytest.raises(LedgerError, match="not a regular file"):
             opened(tmp_path)
