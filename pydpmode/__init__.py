@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from . import datasets
     from .models.density_modes import DensityModes
     from .numerics.kernel_surface import KernelSurface
+    from .numerics.mean_shift import MeanShift
+    from .privacy.grams_options import GramsOptions
     from .privacy.private_data import PrivateData
     from .results.released_surface import ReleasedSurface, load_surface
     from .results.results import load_results
@@ -32,7 +34,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Budget",
     "DensityModes",
+    "GramsOptions",
     "KernelSurface",
+    "MeanShift",
     "PrivateData",
     "ReleasedSurface",
     "__version__",
@@ -46,7 +50,9 @@ __all__ = [
 # loads no numerical library; `datasets` is a module and stands for itself.
 _LAZY = {
     "DensityModes": "models.density_modes",
+    "GramsOptions": "privacy.grams_options",
     "KernelSurface": "numerics.kernel_surface",
+    "MeanShift": "numerics.mean_shift",
     "PrivateData": "privacy.private_data",
     "ReleasedSurface": "results.released_surface",
     "datasets": "datasets",

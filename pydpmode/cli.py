@@ -128,6 +128,18 @@ def _add_modes(commands: Any) -> None:
         default="",
         help="public recording steps: a floor on the bandwidth",
     )
+    what.add_argument(
+        "--mechanism",
+        choices=("surface", "grams"),
+        default="surface",
+        help="release one density surface, or run the published DP-GRAMS",
+    )
+    what.add_argument(
+        "--grams",
+        metavar="NAME=VALUE,...",
+        default="",
+        help="options of --mechanism grams, such as T=12,k=30,noise=independent",
+    )
     what.add_argument("--order", type=int, choices=(2, 4), default=2, help="order of the kernel")
     privacy = modes.add_argument_group("privacy")
     privacy.add_argument(
@@ -304,6 +316,7 @@ def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:
     options.update(
         order=arguments.order, resolution=_assignments(arguments.resolution, "--resolution") or None
     )
+    options.update(mechanism=arguments.mechanism, grams=_grams_options(arguments.grams))
     model = DensityModes(study, columns, log=_names(arguments.log), **options)
     return model, (arguments.epsilon, arguments.delta)
 
@@ -338,6 +351,20 @@ def _study(arguments: argparse.Namespace) -> Any:
     )
 
 
+def _grams_options(text: str) -> Any:
+    """Return the options of DP-GRAMS that `NAME=VALUE,...` states; None when there are none."""
+    from .privacy.grams_options import GramsOptions
+
+    given: dict[str, Any] = {}
+    known = [name for name in GramsOptions.__dataclass_fields__ if name != "candidates"]
+    for part in _names(text):
+        name, equals, value = part.partition("=")
+        if not equals or name not in known:
+            raise InvalidArgument(f"--grams {part!r} is not NAME=VALUE with a name out of {known}")
+        given[name] = _end(value)
+    return GramsOptions(**given) if given else None
+
+
 def _ledger_budget(path: str | None, wanted: Budget, stated: bool) -> Budget:
     """Return the budget of an existing ledger file when none is stated, so that it need not be repeated."""
     from .privacy.ledger import read_budget
@@ -349,6 +376,8 @@ def _ledger_budget(path: str | None, wanted: Budget, stated: bool) -> Budget:
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse outputs that cannot be written before any budget is spent."""
+    if arguments.surface is not None and arguments.mechanism == "grams":
+        raise InvalidArgument("--surface: --mechanism grams releases no surface; use --json")
     for target in (arguments.plot, arguments.json, arguments.surface):
         if target is not None and not Path(target).absolute().parent.is_dir():
             raise InvalidArgument(f"cannot write {target}: its folder does not exist")

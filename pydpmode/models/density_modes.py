@@ -66,8 +66,8 @@ class DensityModes:
         a thousandth of the upper bound is taken, with a warning).
     bandwidth : "reference", "paper", float, sequence or mapping
         Smoothing bandwidth of the release; the rules use public facts only. See
-        `numerics.bandwidth.choose_bandwidth`. For dates a duration (`timedelta`, or seconds). One that was chosen by looking at these rows is not covered by
-        the guarantee.
+        `numerics.bandwidth.choose_bandwidth`. For dates a duration (`timedelta`, or seconds). One that
+        was chosen by looking at these rows is not covered by the guarantee.
     order : {2, 4}
         Order of the kernel.
     resolution : mapping of str to float, optional

@@ -7,7 +7,7 @@ same code, the second with noise zero.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import index
 
 import numpy as np
@@ -27,6 +27,7 @@ from .mode_candidates import (
 )
 from .mode_errors import curvature_z_scores, location_covariances, safe_ratio, total_variance
 from .mode_merging import MergedPoints, merge_by_radius, merge_by_ward
+from .mode_refinement import refine_modes
 from .mode_set import BoolArray, IntArray, ModeSearchDiagnostics, ModeSet
 from .persistence import drain, elder_tree
 from .significance import check_rate, height_threshold, persistence_threshold
@@ -35,6 +36,7 @@ from .surfaces import FloatArray, Surface
 __all__ = ["Ascent", "ascend", "assign_basins", "find_modes"]
 
 _HEIGHT_IN_SDS = 3.0  # of the total (privacy and sampling) error of the height
+_EDGE_BANDWIDTHS = 1.5
 _RELIABLE_CURVATURE = 5.0  # noise sds below which linearised intervals undercover
 _SAME_PEAK = 0.05  # bandwidths: ends closer than this are one peak, whatever number is asked for
 _SPARE = 8  # candidates refined beyond the number asked for, in case some meet
@@ -84,6 +86,7 @@ def find_modes(
     grid_step: float | None = None,
     merge_radius: float | None = None,
     max_grid: int = 2_000_000,
+    refine: bool = True,
 ) -> ModeSet:
     """Find the modes of a surface, with errors, basin masses and the evidence for each.
 
@@ -114,6 +117,11 @@ def find_modes(
     max_grid : int
         Most nodes of the search grid. A box that needs more gets a coarser grid, flagged in the
         diagnostics when its step exceeds `h / 1.5`.
+    refine : bool
+        Sharpen the locations, and make their errors hold the smoothing bias, by a fit to the
+        surface's coefficients (one to three dimensions; see `mode_refinement`). Height, mass and
+        curvature stay those of the surface. Without it a location is the surface's own maximum, and
+        its interval is for the maximum of the smoothed density.
 
     Returns
     -------
@@ -134,7 +142,8 @@ def find_modes(
         return _no_modes(surface.lower.size, nothing)
     chosen = _choose(surface, rule, candidates, verdicts)
     diagnostics = _diagnose(surface, rule, candidates, verdicts, chosen)
-    return _measure(surface, candidates, chosen, diagnostics)
+    modes = _measure(surface, candidates, chosen, diagnostics)
+    return _refined(surface, modes) if refine else modes
 
 
 def _rule(surface: Surface, n_modes: object, rate: object, merge_radius: object) -> _Rule:
@@ -283,23 +292,51 @@ def _measure(
     curvature_z = curvature_z_scores(surface, hessian)
     known = np.isfinite(privacy).all(axis=(1, 2)) & np.isfinite(sampling).all(axis=(1, 2))
     steep = curvature_z >= _RELIABLE_CURVATURE
-    reliable = steep & known & chosen.significant & chosen.converged & ~on_face.any(axis=1)
+    # The kernel spills mass over a face: closer than this a mode sits where the edge put it.
+    room = np.minimum(chosen.ends - surface.lower, surface.upper - chosen.ends) / surface.bandwidth
+    inside = (room >= _EDGE_BANDWIDTHS).all(axis=1)
+    reliable = steep & known & chosen.significant & chosen.converged & inside
     order = np.argsort(-density, kind="stable")
     return ModeSet(
         locations=chosen.ends[order],
         densities=density[order],
         covariance_privacy=privacy[order],
         covariance_sampling=sampling[order],
+        covariance_bias=np.zeros_like(privacy),
         mass=mass[order],
         height_z=safe_ratio(density, error)[order],
         persistence=persistence[order],
         persistence_z=persistence_z[order],
         curvature_z=curvature_z[order],
         reliable=reliable[order],
+        refined=np.zeros(density.size, dtype=np.bool_),
         significant=chosen.significant[order],
         on_face=on_face[order],
         diagnostics=diagnostics,
     )
+
+
+def _refined(surface: Surface, modes: ModeSet) -> ModeSet:
+    """Replace locations and their errors by refined ones, where the surface allows it.
+
+    Modes on a face of the box stay where they are.
+    """
+    inside = np.flatnonzero(~modes.on_face.any(axis=1))
+    better = refine_modes(surface, modes.locations[inside])
+    if better is None:
+        return modes
+    moved = inside[better.refined]
+    parts = {
+        name: getattr(modes, name).copy()
+        for name in ("locations", "covariance_privacy", "covariance_sampling", "refined", "reliable")
+    }
+    for name in ("locations", "covariance_privacy", "covariance_sampling"):
+        parts[name][moved] = getattr(better, name)[better.refined]
+    parts["refined"][inside] = True
+    parts["reliable"][inside] &= better.checked
+    bias = modes.covariance_bias.copy()
+    bias[inside] = better.covariance_bias
+    return replace(modes, covariance_bias=bias, **parts)
 
 
 def _shares(candidate_mass: FloatArray, mode_of: IntArray, count: int) -> FloatArray:
@@ -350,12 +387,14 @@ def _no_modes(dimension: int, diagnostics: ModeSearchDiagnostics) -> ModeSet:
         densities=none,
         covariance_privacy=np.empty((0, dimension, dimension)),
         covariance_sampling=np.empty((0, dimension, dimension)),
+        covariance_bias=np.empty((0, dimension, dimension)),
         mass=none,
         height_z=none,
         persistence=none,
         persistence_z=none,
         curvature_z=none,
         reliable=np.empty(0, dtype=np.bool_),
+        refined=np.empty(0, dtype=np.bool_),
         significant=np.empty(0, dtype=np.bool_),
         on_face=np.empty((0, dimension), dtype=np.bool_),
         diagnostics=diagnostics,

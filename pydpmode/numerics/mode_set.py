@@ -66,10 +66,13 @@ class ModeSet:
     locations : (k, d) array
         In the columns' units.
     densities : (k,) array
-        Height of the surface at each mode.
+        Height of the surface at its own maximum, before any refinement of the location.
     covariance_privacy, covariance_sampling : (k, d, d) arrays
-        Covariance of the location from the privacy noise and from sampling: `H^-1 G H^-1`.
+        Covariance of the location from the privacy noise and from sampling: linearised, `H^-1 G H^-1`
+        where the location was not refined.
         NaN where the curvature is not negative definite, and along coordinates held by a face.
+    covariance_bias : (k, d, d) array
+        Second moment put down to the smoothing bias that is left; zero without refinement.
     mass : (k,) array
         Integral of the surface over each mode's basin, as a share of the whole.
     height_z : (k,) array
@@ -84,7 +87,11 @@ class ModeSet:
         linearised errors are not reliable.
     reliable : (k,) bool array
         Whether the intervals at this mode can be relied on: curvature clear of its noise,
-        mode inside the box, significant, and the climb to it converged.
+        mode inside the box, significant, and the climb to it converged; on a lattice surface also
+        every check of `mode_refinement.RefinedModes` (smoothing bias small, and seen to be).
+    refined : (k,) bool array
+        Whether the mode went through `mode_refinement`: its interval is then for the mode of the
+        density, smoothing bias included, otherwise for the mode of the smoothed density.
     significant : (k,) bool array
         Whether the mode can be told from noise: height and persistence above both thresholds.
         Modes that cannot are kept when they are the highest or when their number was asked for.
@@ -98,12 +105,14 @@ class ModeSet:
     densities: FloatArray
     covariance_privacy: FloatArray
     covariance_sampling: FloatArray
+    covariance_bias: FloatArray
     mass: FloatArray
     height_z: FloatArray
     persistence: FloatArray
     persistence_z: FloatArray
     curvature_z: FloatArray
     reliable: BoolArray
+    refined: BoolArray
     significant: BoolArray
     on_face: BoolArray
     diagnostics: ModeSearchDiagnostics

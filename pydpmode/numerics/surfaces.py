@@ -134,7 +134,6 @@ class Surface(Protocol):
         """Kernel integrals for the sampling error."""
         ...
 
-
     def density(self, points: FloatArray) -> FloatArray:
         """Return the density at `points` (m, d): shape (m,). May be negative by noise."""
         ...

@@ -67,7 +67,7 @@ def find_trace_modes(
     n_modes : int, optional
         Number of modes to report; fewer when fewer are found. Found by radius merging otherwise.
     false_mode_rate : float
-        Chance that pure noise at any of the k ascents passes the height filter.
+        Chance that pure noise at any of the k T points that were looked at passes the height filter.
     finish : {"regression", "iterates"}
         See the module. "regression" needs densities, gradients and a differentiable kernel.
 
@@ -89,7 +89,7 @@ def find_trace_modes(
             "finish='regression' needs released densities and gradients of a differentiable kernel; "
             "use finish='iterates'"
         )
-    level = height_level(trace.count, false_mode_rate)
+    level = height_level(trace.count * trace.rounds, false_mode_rate)
     if finish == "iterates":
         found = _from_iterates(trace, n_modes, level, false_mode_rate)
     else:

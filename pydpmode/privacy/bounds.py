@@ -165,7 +165,8 @@ def coordinate_box(
 def log_lower_bound(column: str, low: float, high: float) -> float:
     """Return the lower bound to use under a logarithm: `low`, or a thousandth of `high` when it is 0.
 
-    Smaller values then count as that one (with outside="ignore" their rows count nothing). The choice depends on the public bounds alone.
+    Smaller values then count as that one (with outside="ignore" their rows count nothing).
+    The choice depends on the public bounds alone.
 
     Raises
     ------

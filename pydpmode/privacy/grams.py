@@ -89,7 +89,7 @@ def run_grams(plan: GramsPlan, each_block: RowPass, seed: int | None) -> NoisyTr
 def stabilised_score(density: FloatArray, gradient: FloatArray, clip: float, floor: float) -> FloatArray:
     """Return `clip_A(gradient) / max(density, floor)`, equation (1) of the paper: (k, d)."""
     length = np.linalg.norm(gradient, axis=1)
-    shrink = np.minimum(1.0, clip / np.maximum(length, np.finfo(float).tiny))
+    shrink = clip / np.maximum(length, clip)
     return np.asarray(gradient * (shrink / np.maximum(density, floor))[:, None])
 
 

@@ -16,6 +16,7 @@ from ..errors import InvalidArgument, MissingDependency, UnknownColumn
 from ..numerics.surfaces import FloatArray, Surface
 from .coordinates import Coordinate
 from .number_text import plain, shorten, time_unit
+from .trace_plots import PAIRS_TITLE, TRACE_PAIRS_TITLE, draw_trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +71,7 @@ class _View:
         modes = self.result.mode_set
         matrix = modes.covariance_privacy[mode]
         if source == "total":
-            matrix = matrix + modes.covariance_sampling[mode]
+            matrix = matrix + modes.covariance_sampling[mode] + modes.covariance_bias[mode]
         return np.asarray(matrix[np.ix_(self.axes, self.axes)])
 
 
@@ -163,7 +164,7 @@ def _draw(result: DensityModesResults, chosen: tuple[int, ...], level: float, fi
 
 
 def _draw_panel(view: _View, ax: Axes, *, alone: bool) -> None:
-    if view.surface is None:
+    if view.surface is None and view.result.trace is None:
         raise InvalidArgument(
             "the surface cannot be reduced to these columns, so it cannot be drawn in them; plot all columns"
         )
@@ -207,6 +208,8 @@ def _draw_curve(view: _View, ax: Axes, *, small: bool = False) -> None:
         for z, alpha, label in bands:
             ax.fill_between(at, p - z, p + z, color=_CURVE, alpha=alpha, lw=0, label=label)
         ax.plot(at, p, color=_CURVE, lw=1.0 if small else 1.6, label="density")
+    elif view.result.trace is not None:
+        heights = draw_trace(view.result.trace, ax, view.axes, view.scales, view.result.mode_set.densities)
     ax.axhline(0.0, color="0.5", lw=0.6)
     _draw_mode_intervals(view, ax, heights, small)
     ax.set_xlim(*scale.shown(np.array([low, high])))
@@ -280,6 +283,8 @@ def _draw_contours(view: _View, ax: Axes, nodes: int, *, small: bool = False) ->
         if top > 0:
             levels = _matplotlib("ticker").MaxNLocator(_LEVELS).tick_values(0.0, top)
             filled = ax.contourf(shown[0], shown[1], p.T, levels=levels, colors=_colours(len(levels) - 1))
+    if view.result.trace is not None:
+        draw_trace(view.result.trace, ax, view.axes, view.scales)
     for number in range(view.result.n_modes):
         _draw_mode(view, ax, number, small)
     ax.set_xlim(shown[0][0], shown[0][-1])
@@ -349,9 +354,9 @@ def _ellipse_legend(view: _View) -> list[Any]:
     """Return empty lines that stand for ellipses and modes in a legend."""
     line = _matplotlib("lines").Line2D
     percent = f"{100 * view.level:g}% region"
-    texts = {"total": f"{percent}, privacy and sampling", "privacy": f"{percent}, privacy noise alone"}
+    texts = {"total": f"{percent}, total error", "privacy": f"{percent}, privacy noise alone"}
     if view.result.privacy is None:
-        texts["total"] = f"{percent}, sampling"
+        texts["total"] = f"{percent}, sampling and bias"
     if not view.result.n_modes:
         return []
     entries = [
@@ -394,7 +399,7 @@ def _draw_pairs(result: DensityModesResults, chosen: tuple[int, ...], level: flo
             bbox_to_anchor=(0.99, 0.93),
             frameon=False,
             fontsize="small",
-            title="marginal densities, with the modes\nof the joint density projected",
+            title=PAIRS_TITLE if result.trace is None else TRACE_PAIRS_TITLE,
             title_fontsize="small",
         )
     if result.simulated:
@@ -439,7 +444,7 @@ def _normal(level: float) -> float:
 def _chosen(result: DensityModesResults, columns: Sequence[str] | None) -> tuple[int, ...]:
     """Return the positions of the coordinates to draw; check that there is a surface to draw."""
     _matplotlib("figure")
-    if result.surface is None:
+    if result.surface is None and result.trace is None:
         raise InvalidArgument(
             "this result was saved or pickled without its surface, so there is nothing to draw; "
             "save it with surface=True (released surfaces only)"

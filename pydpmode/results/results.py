@@ -18,6 +18,7 @@ from ..numerics.mode_set import ModeSearchDiagnostics, ModeSet
 from ..numerics.surfaces import FloatArray, Surface
 from .base_results import Results, SurfaceFacts, array_from, frozen_copy, load_results, number_from
 from .coordinates import Coordinate, points_of
+from .released_trace import ReleasedTrace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Coordinate", "DensityModesResults", "Results", "SurfaceFacts", "load_results"]
 
-Source = Literal["total", "privacy", "sampling"]
+Source = Literal["total", "privacy", "sampling", "bias"]
 
 # Shapes of the arrays of a ModeSet, k modes in d dimensions.
 _MODE_SHAPES: Mapping[str, str] = MappingProxyType(
@@ -34,17 +35,19 @@ _MODE_SHAPES: Mapping[str, str] = MappingProxyType(
         "densities": "k",
         "covariance_privacy": "kdd",
         "covariance_sampling": "kdd",
+        "covariance_bias": "kdd",
         "mass": "k",
         "height_z": "k",
         "persistence": "k",
         "persistence_z": "k",
         "curvature_z": "k",
         "reliable": "k",
+        "refined": "k",
         "significant": "k",
         "on_face": "kd",
     }
 )
-_MODE_FLAGS = ("reliable", "significant", "on_face")
+_MODE_FLAGS = ("reliable", "refined", "significant", "on_face")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -61,12 +64,15 @@ class DensityModesResults(Results):
         The modes, highest first.
     n_modes_requested : int or None
         The number of modes that the user asked for; None when it was found.
+    trace : ReleasedTrace or None
+        With `mechanism="grams"`: what the rounds released. There is no surface then.
     """
 
     kind: ClassVar[str] = "density_modes"
 
     mode_set: ModeSet
     n_modes_requested: int | None = None
+    trace: ReleasedTrace | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,6 +130,47 @@ class DensityModesResults(Results):
             n_modes_requested=n_modes_requested,
         )
 
+    @classmethod
+    def from_trace(
+        cls,
+        mode_set: ModeSet,
+        trace: ReleasedTrace,
+        *,
+        bandwidth_rule: str = "",
+        warnings: Sequence[str] = (),
+        label: str | None = None,
+        n_modes_requested: int | None = None,
+    ) -> DensityModesResults:
+        """Build the result of a DP-GRAMS release: the privacy statement is the trace's.
+
+        Parameters
+        ----------
+        mode_set : ModeSet
+            From the trace.
+        trace : ReleasedTrace
+        bandwidth_rule, warnings, label, n_modes_requested
+            As in `from_modes`.
+        """
+        facts = SurfaceFacts(
+            lower=trace.lower,
+            upper=trace.upper,
+            bandwidth=trace.bandwidth,
+            order=trace.order,
+            n_records=trace.trace.records,
+            noise_sd=trace.density_sd,
+        )
+        return cls(
+            coordinates=trace.coordinates,
+            facts=facts,
+            privacy=trace.privacy,
+            bandwidth_rule=bandwidth_rule,
+            warnings=tuple(warnings),
+            label=trace.privacy.label if label is None else label,
+            mode_set=mode_set,
+            n_modes_requested=n_modes_requested,
+            trace=trace,
+        )
+
     # -- what was found
 
     @property
@@ -176,15 +223,21 @@ class DensityModesResults(Results):
 
     @property
     def std_errors(self) -> pd.DataFrame:
-        """Standard errors by source, one row per (mode, column): privacy, sampling, total.
+        """Standard errors by source, one row per (mode, column): privacy, sampling, bias, total.
 
-        They cover the privacy noise and the sampling of the records, not the smoothing bias.
+        `privacy` and `sampling` are the spread over repeated releases and samples; `bias` is the size
+        of the smoothing bias that is thought to be left in the location. `total` joins all three (root
+        of the sum of squares) and makes the intervals. Where `refined` is False, no bias is known and
+        the location is that of the smoothed density's mode.
         """
-        sources: tuple[Source, ...] = ("privacy", "sampling", "total")
+        sources: tuple[Source, ...] = ("privacy", "sampling", "bias", "total")
         return pd.DataFrame({s: self._errors(s).ravel() for s in sources}, index=self._pairs())
 
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
-        """Return intervals for each coordinate of each mode.
+        """Return intervals for each coordinate of each mode: location and `total` standard error.
+
+        For refined modes (one to three columns, inside the box) they are for the mode of the density
+        itself, smoothing bias included; for others, for the mode of the smoothed density.
 
         Parameters
         ----------
@@ -220,7 +273,7 @@ class DensityModesResults(Results):
         ----------
         mode : int
             Its number, from 1.
-        source : {"total", "privacy", "sampling"}
+        source : {"total", "privacy", "sampling", "bias"}
             Which part of the error.
 
         Raises
@@ -256,6 +309,11 @@ class DensityModesResults(Results):
         return pd.Series(self.mode_set.significant.copy(), index=self._numbers(), name="significant")
 
     @property
+    def refined(self) -> pd.Series[bool]:
+        """Whether each mode's errors hold the smoothing bias: its interval is for the density itself."""
+        return pd.Series(self.mode_set.refined.copy(), index=self._numbers(), name="refined")
+
+    @property
     def diagnostics(self) -> pd.Series[Any]:
         """How the fit went, one fact per entry; all of it is a function of the release alone."""
         search = dataclasses.asdict(self.mode_set.diagnostics)
@@ -265,6 +323,7 @@ class DensityModesResults(Results):
             "modes": self.n_modes,
             "modes_requested": self.n_modes_requested,
             "unreliable_modes": int(np.sum(~self.mode_set.reliable)),
+            "refined_modes": int(np.sum(self.mode_set.refined)),
             "insignificant_modes": int(np.sum(~self.mode_set.significant)),
             "records": self.facts.n_records,
             "bandwidth_rule": self.bandwidth_rule,
@@ -273,6 +332,7 @@ class DensityModesResults(Results):
             "density_noise_sd": self.facts.noise_sd,
             "negative_mass": self.negative_mass,
             **search,
+            **({} if self.trace is None else self.trace.facts()),
             "private": self.privacy is not None and not self.simulated,
             "simulated": self.simulated,
             "warnings": len(self.warnings),
@@ -334,7 +394,7 @@ class DensityModesResults(Results):
     def _basins(self, points: FloatArray) -> FloatArray:
         if self.surface is None:
             raise InvalidArgument(
-                "method='basin' needs the surface, and this result was saved without it; "
+                "method='basin' needs the surface, and this result was saved or released without it; "
                 "use method='nearest', or save with surface=True"
             )
         from ..numerics.mode_seeking import assign_basins
@@ -403,11 +463,16 @@ class DensityModesResults(Results):
         return len({coordinate.column for coordinate in self.coordinates}) == len(self.coordinates)
 
     def _covariance(self, source: Source) -> FloatArray:
-        parts = {"privacy": self.mode_set.covariance_privacy, "sampling": self.mode_set.covariance_sampling}
+        modes = self.mode_set
+        parts = {
+            "privacy": modes.covariance_privacy,
+            "sampling": modes.covariance_sampling,
+            "bias": modes.covariance_bias,
+        }
         if source == "total":
-            return parts["privacy"] + parts["sampling"]
+            return parts["privacy"] + parts["sampling"] + parts["bias"]
         if source not in parts:
-            raise InvalidArgument(f"source must be 'total', 'privacy' or 'sampling', got {source!r}")
+            raise InvalidArgument(f"source must be 'total', 'privacy', 'sampling' or 'bias', got {source!r}")
         return parts[source]
 
     def _errors(self, source: Source) -> FloatArray:
@@ -417,7 +482,8 @@ class DensityModesResults(Results):
     def _own_dict(self) -> dict[str, Any]:
         modes = {name: getattr(self.mode_set, name) for name in _MODE_SHAPES}
         modes["diagnostics"] = dataclasses.asdict(self.mode_set.diagnostics)
-        return {"modes": modes, "n_modes_requested": self.n_modes_requested}
+        trace = None if self.trace is None else self.trace.to_dict()
+        return {"modes": modes, "n_modes_requested": self.n_modes_requested, "trace": trace}
 
     @classmethod
     def _own_fields(cls, data: Mapping[str, Any], dimension: int) -> dict[str, Any]:
@@ -432,6 +498,7 @@ class DensityModesResults(Results):
         return {
             "mode_set": ModeSet(**arrays, diagnostics=diagnostics),
             "n_modes_requested": None if wanted is None else int(wanted),
+            "trace": None if data.get("trace") is None else ReleasedTrace.from_dict(data["trace"]),
         }
 
 

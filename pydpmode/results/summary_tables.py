@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import MissingDependency
-from .number_text import ValueText, limits_text, plain, shorten, span_text, value_text
+from .number_text import MISSING, ValueText, limits_text, plain, shorten, span_text, value_text
+from .trace_summary import trace_doubts, trace_error_note, trace_facts
 
 try:
     from statsmodels.iolib.summary import Summary
@@ -231,7 +232,7 @@ def density_modes_summary(result: DensityModesResults, level: float = 0.95) -> R
         facts_block(_fit_facts(result), _privacy_facts(result)),
         _columns_block(result),
         _modes_block(result, level) if result.n_modes else _no_modes_block(),
-        facts_block(*_diagnostic_facts(result)),
+        facts_block(*(_diagnostic_facts(result) if result.trace is None else trace_facts(result))),
     ]
     return ReleaseSummary(_title(result), blocks, list(_notes(result, level)))
 
@@ -258,9 +259,15 @@ def _fit_facts(result: DensityModesResults) -> list[tuple[str, str]]:
     return [
         *rows,
         ("Modes", f"{result.n_modes} ({'number found' if asked is None else f'{asked} asked for'})"),
-        ("Kernel", "Gaussian" if facts.order == 2 else f"Gaussian, order {facts.order}"),
+        ("Kernel", _kernel(result)),
         ("Bandwidth rule", _fits(result.bandwidth_rule or "not stated", _LEFT_WIDTH)),
     ]
+
+
+def _kernel(result: DensityModesResults) -> str:
+    if result.trace is not None:
+        return result.trace.kernel_name
+    return "Gaussian" if result.facts.order == 2 else f"Gaussian, order {result.facts.order}"
 
 
 def _privacy_facts(result: DensityModesResults) -> list[tuple[str, str]]:
@@ -320,7 +327,7 @@ def _modes_block(result: DensityModesResults, level: float) -> Block:
         "mode",
         "column",
         "estimate",
-        *(["s.e.", "privacy", "sampling"] if private else ["s.e."]),
+        *(["s.e.", *_sources(result)] if private else ["s.e."]),
         f"[{tail:.4g}",
         f"{1 - tail:.4g}]",
         "share",
@@ -329,15 +336,21 @@ def _modes_block(result: DensityModesResults, level: float) -> Block:
     return Block(rows, "ll" + "r" * (len(headers) - 2), headers)
 
 
+def _sources(result: DensityModesResults) -> tuple[str, ...]:
+    """Return the parts of the standard error that have a column."""
+    return ("privacy", "sampling", *(["bias"] if result.mode_set.refined.any() else []))
+
+
 def _mode_rows(result: DensityModesResults, mode: int, level: float, private: bool) -> Iterator[list[str]]:
     errors = result.std_errors.loc[mode + 1]
     intervals = result.conf_int(level).loc[mode + 1]
     modes = result.mode_set
     number = f"{mode + 1}" if modes.reliable[mode] else f"{mode + 1} {_DOUBTFUL}"
-    ends = [f"{modes.mass[mode]:.3f}", _z(float(modes.height_z[mode]))]
+    share = float(modes.mass[mode])
+    ends = [MISSING if math.isnan(share) else f"{share:.3f}", _z(float(modes.height_z[mode]))]
     for j, coordinate in enumerate(result.coordinates):
         text = _coordinate_text(result, j)
-        parts = ("total", "privacy", "sampling") if private else ("total",)
+        parts = ("total", *_sources(result)) if private else ("total",)
         limits = [float(intervals.iloc[j][side]) for side in ("lower", "upper")]
         head = [number if j == 0 else "", shorten(coordinate.name, NAME_WIDTH)]
         shown = [text.value(float(modes.locations[mode, j]))]
@@ -404,9 +417,9 @@ def _notes(result: DensityModesResults, level: float) -> Iterator[str]:
         yield spent.statement()
     yield from _long_facts(result)
     if result.n_modes:
-        yield _error_note(result, level)
+        yield _error_note(result, level) if result.trace is None else trace_error_note(result, level)
         yield from _transform_notes(result)
-        yield from doubts(result)
+        yield from doubts(result) if result.trace is None else trace_doubts(result)
         yield from _clipping_notes(result)
     else:
         yield (
@@ -434,12 +447,21 @@ def _long_facts(result: DensityModesResults) -> Iterator[str]:
 
 
 def _error_note(result: DensityModesResults, level: float) -> str:
+    refined = result.mode_set.refined
     source = "the sampling of the records"
     if result.privacy is not None:
-        source = f"the privacy noise and {source}"
+        source = f"the privacy noise, {source}" if refined.any() else f"the privacy noise and {source}"
+    numbers = [str(mode + 1) for mode in np.flatnonzero(~refined).tolist()]
+    itself = " and the smoothing bias thought to be left (bias), for the modes of the density itself"
+    smoothed = "of the density smoothed at the bandwidth shown"
+    if refined.all():
+        target = f"{itself}."
+    elif refined.any():
+        target = f"{itself}; for {_modes(numbers)}, {smoothed}, whose smoothing bias is not in them."
+    else:
+        target = f", for the modes {smoothed}. Smoothing bias is not in them."
     return (
-        f"Standard errors and {100 * level:g}% intervals cover {source}, for the modes of the density "
-        "smoothed at the bandwidth shown. Smoothing bias is not in them. "
+        f"Standard errors and {100 * level:g}% intervals cover {source}{target} "
         "Share: part of the density in the mode's basin. Height z: height over its standard error."
     )
 
@@ -461,7 +483,7 @@ def doubts(result: DensityModesResults) -> Iterator[str]:
     doubtful: list[int] = np.flatnonzero(~modes.reliable).tolist()
     if not doubtful:
         return
-    faces, bent, flat, noise, stuck = [], [], [], [], []
+    faces, bent, flat, noise, biased, stuck = [], [], [], [], [], []
     for mode in doubtful:
         number, known = str(mode + 1), True
         sides = [_side(result, mode, j) for j in np.flatnonzero(modes.on_face[mode]).tolist()]
@@ -469,7 +491,7 @@ def doubts(result: DensityModesResults) -> Iterator[str]:
             faces.append(f"{number} ({', '.join(sides)})")
         curvature = float(modes.curvature_z[mode])
         free = ~modes.on_face[mode]
-        spread = (modes.covariance_privacy[mode] + modes.covariance_sampling[mode])[np.ix_(free, free)]
+        spread = result.cov_params(mode + 1).to_numpy()[np.ix_(free, free)]
         if not np.isfinite(spread).all():
             bent.append(number)
         elif curvature < _CLEAR_CURVATURE:
@@ -478,6 +500,8 @@ def doubts(result: DensityModesResults) -> Iterator[str]:
             known = bool(sides)
         if not modes.significant[mode]:
             noise.append(number)
+        elif not known and modes.diagnostics.all_converged:
+            biased.append(number)
         elif not known:
             stuck.append(number)
     rate = modes.diagnostics.false_mode_rate
@@ -485,6 +509,7 @@ def doubts(result: DensityModesResults) -> Iterator[str]:
         (f"curvature below {_CLEAR_CURVATURE:g} times its noise, where intervals cover too rarely", flat),
         ("no downward curvature in every direction", bent),
         ("on a bound", faces),
+        ("smoothing bias not shown to be small against the standard error", biased),
         (f"not told from noise at a false-mode rate of {rate:g}", noise),
         ("the search did not converge", stuck),
     )

@@ -334,7 +334,7 @@ def test_datetimes_agree_with_the_standard_library(tmp_path, moments):
 def test_identifiers_of_a_csv_file(write, chunk):
     cells = ["p7", '"p7"', " p7 ", "", '""', '"a""b"', 'a"b', "é", "7", "07", "p7"]
     table = open_source(write("id,a\n" + "".join(f"{cell},1\n" for cell in cells) + "short\n"))
-    assert table.codes("id").tolist() == [0, 0, 0, 5, 5, 1, 1, 2, 3, 4, 0, 5]
+    assert table.codes("id").tolist() == [0, 0, 0, -1, -1, 1, 1, 2, 3, 4, 0, -1]
 
 
 # -- size ---------------------------------------------------------------------------------------

@@ -140,12 +140,14 @@ def mode_set(
         "densities": np.linspace(0.5, 0.25, k),
         "covariance_privacy": np.array([np.diag(np.square(s)) for s in sd_privacy]).reshape(k, d, d),
         "covariance_sampling": np.array([np.diag(np.square(s)) for s in sd_sampling]).reshape(k, d, d),
+        "covariance_bias": np.array([np.diag(np.square(s) / 4) for s in sd_sampling]).reshape(k, d, d),
         "mass": np.linspace(0.7, 0.2, k) if k > 1 else np.full(k, 0.93),
         "height_z": np.linspace(45.23, 8.1, k),
         "persistence": np.r_[math.inf, np.full(max(k - 1, 0), 0.2)][:k],
         "persistence_z": np.r_[math.inf, np.full(max(k - 1, 0), 6.5)][:k],
         "curvature_z": np.full(k, 12.0),
         "reliable": np.ones(k, dtype=bool),
+        "refined": np.ones(k, dtype=bool),
         "significant": np.ones(k, dtype=bool),
         "on_face": np.zeros((k, d), dtype=bool),
         "diagnostics": ModeSearchDiagnostics(
@@ -315,4 +317,7 @@ def five_columns() -> DensityModesResults:
         privacy=spent({n: (-6.0, 6.0) for n in names}),
     )
     modes = mode_set(surface.centres.tolist(), np.full((2, 5), 0.04).tolist(), np.full((2, 5), 0.02).tolist())
-    return DensityModesResults.from_modes(modes, surface)
+    plain = dataclasses.replace(
+        modes, refined=np.zeros(2, dtype=bool), covariance_bias=np.zeros_like(modes.covariance_bias)
+    )
+    return DensityModesResults.from_modes(plain, surface)

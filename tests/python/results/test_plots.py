@@ -81,7 +81,8 @@ def test_ellipses_hold_the_joint_region(wages: DensityModesResults) -> None:
     solid, dashed = ellipses(ax)[:2]
     radius = math.sqrt(-2 * math.log(0.1))
     sizes = sorted([solid.width / 2, solid.height / 2])
-    np.testing.assert_allclose(sizes, [radius * math.hypot(0.0034, 0.0021), radius * math.hypot(0.21, 0.11)])
+    wanted = [math.hypot(0.0034, 0.0021, 0.00105), math.hypot(0.21, 0.11, 0.055)]
+    np.testing.assert_allclose(sizes, [radius * size for size in wanted])
     np.testing.assert_allclose(
         sorted([dashed.width / 2, dashed.height / 2]), [radius * 0.0034, radius * 0.21]
     )
@@ -97,6 +98,7 @@ def test_ellipses_lie_along_the_correlation(wages: DensityModesResults) -> None:
         wages.mode_set,
         covariance_privacy=np.array([covariance] * 2),
         covariance_sampling=np.zeros((2, 2, 2)),
+        covariance_bias=np.zeros((2, 2, 2)),
     )
     ax = ax_on_its_own()
     plot_modes(dataclasses.replace(wages, mode_set=modes), ax=ax)

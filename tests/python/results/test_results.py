@@ -50,7 +50,7 @@ def test_tables_have_the_promised_shape(wages: DensityModesResults) -> None:
     for table in (wages.std_errors, wages.conf_int()):
         assert table.index.names == ["mode", "column"]
         assert list(table.index) == [(1, "age"), (1, "log(wage)"), (2, "age"), (2, "log(wage)")]
-    assert list(wages.std_errors.columns) == ["privacy", "sampling", "total"]
+    assert list(wages.std_errors.columns) == ["privacy", "sampling", "bias", "total"]
     assert list(wages.conf_int().columns) == ["lower", "upper", "reliable"]
 
 
@@ -58,7 +58,8 @@ def test_errors_are_the_roots_of_the_diagonals_and_add_up(wages: DensityModesRes
     errors = wages.std_errors
     assert errors.loc[(1, "log(wage)"), "privacy"] == pytest.approx(0.0034, rel=1e-12)
     assert errors.loc[(2, "age"), "sampling"] == pytest.approx(0.74, rel=1e-12)
-    np.testing.assert_allclose(errors["total"], np.hypot(errors["privacy"], errors["sampling"]))
+    parts = errors[["privacy", "sampling", "bias"]]
+    np.testing.assert_allclose(errors["total"] ** 2, (parts**2).sum(axis=1))
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
@@ -78,9 +79,9 @@ def test_levels_outside_zero_and_one_are_refused(wages: DensityModesResults, lev
 
 
 def test_covariance_by_source(wages: DensityModesResults) -> None:
-    parts = [wages.cov_params(2, source=s) for s in ("privacy", "sampling")]
-    np.testing.assert_allclose(wages.cov_params(2), parts[0] + parts[1])
-    assert wages.cov_params(1).loc["age", "age"] == pytest.approx(0.21**2 + 0.11**2)
+    parts = [wages.cov_params(2, source=s) for s in ("privacy", "sampling", "bias")]
+    np.testing.assert_allclose(wages.cov_params(2), parts[0] + parts[1] + parts[2])
+    assert wages.cov_params(1).loc["age", "age"] == pytest.approx(0.21**2 + 0.11**2 + 0.055**2)
 
 
 @pytest.mark.parametrize("mode", [0, 3, -1, 1.5, True, "1", math.nan, math.inf])
@@ -91,13 +92,14 @@ def test_unknown_modes_are_refused(wages: DensityModesResults, mode: Any) -> Non
 
 def test_unknown_source_is_refused(wages: DensityModesResults) -> None:
     with pytest.raises(InvalidArgument, match="source must"):
-        wages.cov_params(1, source="bias")  # type: ignore[arg-type]
+        wages.cov_params(1, source="noise")  # type: ignore[arg-type]
 
 
 def test_series_by_mode(wages: DensityModesResults) -> None:
     assert wages.mass.to_dict() == {1: 0.7412, 2: 0.2377}
     assert wages.density.to_dict() == {1: 0.5, 2: 0.25}
     assert wages.reliable.to_dict() == {1: True, 2: False}
+    assert wages.refined.to_dict() == {1: True, 2: True}
     assert wages.significant.to_dict() == {1: True, 2: True}
 
 
@@ -127,7 +129,7 @@ def test_logs_are_taken_back(wages: DensityModesResults) -> None:
     original = wages.modes_original
     assert original.columns.names == ["column", "value"]
     assert original.loc[1, ("wage", "estimate")] == pytest.approx(math.exp(10.66271))
-    half = Z95 * math.hypot(0.0034, 0.0021)
+    half = Z95 * math.hypot(0.0034, 0.0021, 0.00105)
     assert original.loc[1, ("wage", "upper")] == pytest.approx(math.exp(10.66271 + half))
     assert original.loc[1, ("age", "estimate")] == 38.2134
     narrower = wages.back_transformed(0.5)
@@ -160,7 +162,7 @@ def test_names_stay_distinct_when_a_column_is_used_twice(wages: DensityModesResu
 def test_no_modes_give_empty_tables(nothing_found: DensityModesResults) -> None:
     assert nothing_found.modes.shape == (0, 2)
     assert list(nothing_found.modes.columns) == ["age", "log(wage)"]
-    assert nothing_found.std_errors.shape == (0, 3)
+    assert nothing_found.std_errors.shape == (0, 4)
     assert nothing_found.std_errors.index.names == ["mode", "column"]
     assert nothing_found.conf_int().shape == (0, 3)
     assert nothing_found.modes_original.shape == (0, 6)

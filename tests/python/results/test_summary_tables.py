@@ -98,17 +98,48 @@ def test_warnings_and_statements_of_the_user_are_shown(wages: DensityModesResult
             {"significant": np.array([False, True])},
             "not told from noise at a false-mode rate of 0.05: mode 1",
         ),
-        ({}, "the search did not converge: mode 1"),
+        ({}, "smoothing bias not shown to be small against the standard error: mode 1"),
+        ({"converged": False}, "the search did not converge: mode 1"),
     ],
 )
 def test_doubts_are_explained(wages: DensityModesResults, change: dict[str, Any], reason: str) -> None:
     locations = np.array([[38.0, math.log(300000)], [57.0, 9.0]])
+    change = dict(change)
+    search = dataclasses.replace(
+        wages.mode_set.diagnostics, all_converged=bool(change.pop("converged", True))
+    )
     modes = dataclasses.replace(
-        wages.mode_set, locations=locations, **{"reliable": np.array([False, True]), **change}
+        wages.mode_set,
+        locations=locations,
+        diagnostics=search,
+        **{"reliable": np.array([False, True]), **change},
     )
     modes = dataclasses.replace(modes, curvature_z=change.get("curvature_z", np.array([9.0, 9.0])))
     notes = list(doubts(dataclasses.replace(wages, mode_set=modes)))
     assert notes == [f"? Intervals that cannot be relied on: {reason}."]
+
+
+@pytest.mark.parametrize(
+    ("refined", "said"),
+    [
+        ([True, True], "(bias), for the modes of the density itself. Share"),
+        (
+            [False, False],
+            "for the modes of the density smoothed at the bandwidth shown. Smoothing bias is",
+        ),
+        (
+            [True, False],
+            "itself; for mode 2, of the density smoothed at the bandwidth shown, whose",
+        ),
+    ],
+)
+def test_the_note_says_what_intervals_cover(
+    wages: DensityModesResults, refined: list[bool], said: str
+) -> None:
+    modes = dataclasses.replace(wages.mode_set, refined=np.array(refined))
+    summary = dataclasses.replace(wages, mode_set=modes).summary()
+    assert said in " ".join(summary.notes)
+    assert ("bias" in summary.as_text().split("estimate")[1].split("\n")[0]) is any(refined)
 
 
 def test_modes_with_one_doubt_share_a_note(wages: DensityModesResults) -> None:
