@@ -57,9 +57,7 @@ def simulated_surface(
     low, high = per_column(lower, d, "lower"), per_column(upper, d, "upper")
     h: FloatArray
     if bandwidth is None:
-        h = choose_bandwidth(
-            "reference", columns=columns, lower=low, upper=high, n=n, epsilon=epsilon
-        ).values
+        h = choose_bandwidth("reference", columns=columns, lower=low, upper=high, n=n, epsilon=epsilon).values
     else:
         h = per_column(bandwidth, d, "bandwidth")
     design = LatticeDesign(columns, low, high, h, order, zero_weight=ZERO_WEIGHT[adjacency])

@@ -34,9 +34,10 @@ from ..privacy.noise import fresh_seed
 from ..privacy.private_data import PrivateData, check_table
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
+from ..results.released_trace import ReleasedTrace
 from ..results.results import DensityModesResults
 from .durations import in_seconds
-from .grams_fit import GramsPreview, modes_of_trace, preview_grams
+from .grams_fit import LOW_SIGNAL, GramsPreview, grams_options, modes_of_trace, preview_grams
 from .preview import Preview, bump_table
 from .study_cell import StudyCell
 
@@ -130,7 +131,7 @@ class DensityModes:
             raise InvalidArgument(
                 f"resolution must map columns to steps, such as {{'age': 1}}; got {type(resolution).__name__}"
             )
-        self._released: ReleasedSurface | None = None
+        self._released: ReleasedSurface | ReleasedTrace | None = None
         self._order = check_order(order)
         self._n_modes = _whole("n_modes", n_modes)
         self._n_features = _whole("n_features", n_features)
@@ -139,7 +140,7 @@ class DensityModes:
             raise InvalidArgument(
                 f"false_mode_rate must be in (0, 1), got {false_mode_rate!r}; the default is 0.05"
             )
-        self._grams = _grams_options(mechanism, grams, order, n_features)
+        self._grams = grams_options(mechanism, grams, order, n_features)
         self._surface: Surface | None = None
         self._cell, self._bounds = StudyCell(), bounds
         if isinstance(data, PrivateData):
@@ -214,14 +215,15 @@ class DensityModes:
         choice, design = self._design(study, coordinates, budget.epsilon, seed)
         self._warn_delta(study, budget, sink)
         _warn_log_bounds(study, coordinates, sink)
+        name = label or f"density modes of {', '.join(c.name for c in coordinates)}"
         if self._grams is not None:
-            return self._fit_grams(study, coordinates, choice, budget, label, seed, sink)
+            return self._fit_grams(study, coordinates, choice, budget, name, seed, sink)
         surface = study.release_surface(
             design,
             coordinates,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            label=label or f"density modes of {', '.join(c.name for c in coordinates)}",
+            label=name,
             seed=seed,
         )
         self._released = surface
@@ -296,8 +298,8 @@ class DensityModes:
         return f"DensityModes({names}; bandwidth {self._bandwidth!r})"
 
     @property
-    def released(self) -> ReleasedSurface | None:
-        """The surface that `fit` released, even if the search on it then failed; None before."""
+    def released(self) -> ReleasedSurface | ReleasedTrace | None:
+        """The surface (or trace) that `fit` released, even if the search on it then failed; None before."""
         return self._released
 
     # -- parts ----------------------------------------------------------------------------------
@@ -308,29 +310,29 @@ class DensityModes:
         coordinates: tuple[Coordinate, ...],
         choice: BandwidthChoice,
         budget: Budget,
-        label: str | None,
+        label: str,
         seed: int | None,
         sink: list[str],
     ) -> DensityModesResults:
-        released = study.release_grams(
+        trace = study.release_grams(
             self._grams or GramsOptions(),
             coordinates,
             choice.values,
             epsilon=budget.epsilon,
             delta=budget.delta,
             n_modes=self._n_modes,
-            label=label or f"density modes of {', '.join(c.name for c in coordinates)}",
+            label=label,
             seed=seed,
         )
-        modes = modes_of_trace(released, self._n_modes, self._false_mode_rate)
+        self._released = trace
+        modes = modes_of_trace(trace, self._n_modes, self._false_mode_rate)
         if not modes.significant.any():
             _warn(LowSignal, LOW_SIGNAL, sink)
         return DensityModesResults.from_trace(
             modes,
-            released,
+            trace,
             bandwidth_rule=choice.rule,
             warnings=tuple(sink),
-            label=label,
             n_modes_requested=self._n_modes,
         )
 
@@ -400,6 +402,8 @@ class DensityModes:
         return self._cell.study
 
     def _coordinates(self, study: PrivateData) -> tuple[Coordinate, ...]:
+        if self._grams is not None:
+            study.check_grams()
         names = self._names if self._names is not None else study.columns
         return tuple(study.coordinate(c, log=c in self._log) for c in names)
 
@@ -472,32 +476,6 @@ class DensityModes:
             label=label,
             n_modes_requested=self._n_modes,
         )
-
-
-LOW_SIGNAL = (
-    "the release is mostly noise: no mode stands clear of it; use more epsilon, more records, "
-    "narrower bounds or a larger bandwidth"
-)
-
-
-def _grams_options(
-    mechanism: object, grams: object, order: int, n_features: int | None
-) -> GramsOptions | None:
-    """Return the options of DP-GRAMS, or None for a surface."""
-    if mechanism not in ("surface", "grams"):
-        raise InvalidArgument(f"mechanism must be 'surface' or 'grams', got {mechanism!r}")
-    if grams is not None and not isinstance(grams, GramsOptions):
-        raise InvalidArgument(f"grams must be GramsOptions(...), got {type(grams).__name__}")
-    if mechanism == "surface":
-        if grams is not None:
-            raise InvalidArgument("grams= holds options of mechanism='grams'; give both")
-        return None
-    if order != 2 or n_features is not None:
-        raise InvalidArgument(
-            "order and n_features are for surfaces; with mechanism='grams' give "
-            "grams=GramsOptions(kernel='gaussian4') for order 4"
-        )
-    return grams or GramsOptions()
 
 
 def _warn(category: type[PydpmodeWarning], text: str, sink: list[str]) -> None:

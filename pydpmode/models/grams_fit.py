@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..budget import Budget
+from ..errors import InvalidArgument
 from ..numerics.bandwidth import BandwidthChoice
 from ..numerics.mode_set import ModeSet
 from ..numerics.trace_modes import Finish, find_trace_modes
@@ -18,6 +19,31 @@ from ..privacy.private_data import PrivateData
 from ..results.coordinates import Coordinate
 from ..results.released_trace import ReleasedTrace
 from .preview import SHARES
+
+LOW_SIGNAL = (
+    "the release is mostly noise: no mode stands clear of it; use more epsilon, more records, "
+    "narrower bounds or a larger bandwidth"
+)
+
+
+def grams_options(
+    mechanism: object, grams: object, order: int, n_features: int | None
+) -> GramsOptions | None:
+    """Return the options of DP-GRAMS, or None for a surface; refuse what does not go together."""
+    if mechanism not in ("surface", "grams"):
+        raise InvalidArgument(f"mechanism must be 'surface' or 'grams', got {mechanism!r}")
+    if grams is not None and not isinstance(grams, GramsOptions):
+        raise InvalidArgument(f"grams must be GramsOptions(...), got {type(grams).__name__}")
+    if mechanism == "surface":
+        if grams is not None:
+            raise InvalidArgument("grams= holds options of mechanism='grams'; give both")
+        return None
+    if order != 2 or n_features is not None:
+        raise InvalidArgument(
+            "order and n_features are for surfaces; with mechanism='grams' give "
+            "grams=GramsOptions(kernel='gaussian4') for order 4"
+        )
+    return grams or GramsOptions()
 
 
 def modes_of_trace(released: ReleasedTrace, n_modes: int | None, false_mode_rate: float) -> ModeSet:

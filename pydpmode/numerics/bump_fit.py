@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from .bump_mixtures import Bumps
 from .designs import LatticeDesign
 from .mode_set import IntArray
-from .spectral_surfaces import ComplexArray, LatticeSurface
+from .fourier_sums import ComplexArray
+from .spectral_surfaces import LatticeSurface
 from .surfaces import FloatArray
 
 _CUT = 3.5  # frequencies above it hold little but noise

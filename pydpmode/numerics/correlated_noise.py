@@ -132,8 +132,8 @@ class Whitening:
         # computed norm of M C M^T is at most 1, C the covariance without its nugget.
         exact = covariance - NUGGET * np.eye(count)
         largest = float(np.linalg.eigvalsh(forward @ exact @ forward.T)[-1])
-        # Rounding of C and of the product is at most k u |M|^2 (1 + |C|); this is far above it.
-        scale = math.sqrt(max(1.0, largest + 1e-9 * count))
+        # Rounding of C and of the product: below 3 k u |M|^2 |C| + 4 k u |M|^2, with |C| <= k.
+        scale = math.sqrt(max(1.0, largest + 1e-10 * count**2))
         return cls(np.asarray(forward / scale), np.asarray(lower * scale))
 
     @classmethod

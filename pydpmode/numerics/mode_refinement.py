@@ -23,9 +23,10 @@ import numpy as np
 
 from .bump_fit import BumpFit, fit_bumps
 from .bump_mixtures import climb_bumps, gradient_responses, read_bumps
+from .fourier_sums import ComplexArray
 from .mode_ascent import ascend
 from .mode_set import BoolArray
-from .spectral_surfaces import ComplexArray, LatticeSurface
+from .spectral_surfaces import LatticeSurface
 from .surfaces import FloatArray, Surface
 
 _SMOOTHING = 0.5  # bandwidths, of the fitted bumps whose mode is L

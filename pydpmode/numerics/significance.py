@@ -88,12 +88,11 @@ def height_threshold(lengths: ArrayLike, false_mode_rate: float = 0.05) -> float
     above = expected_euler_characteristic(levels, lengths) >= rate
     last = int(np.flatnonzero(above)[-1]) if above.any() else 0
     low, high = float(levels[last]), float(levels[min(last + 1, levels.size - 1)])
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        if float(expected_euler_characteristic(middle, lengths)) >= rate:
-            low = middle
-        else:
-            high = middle
+    for _ in range(5):
+        levels = np.linspace(low, high, 257)
+        above = expected_euler_characteristic(levels, lengths) >= rate
+        last = int(np.flatnonzero(above[:-1])[-1]) if above[:-1].any() else 0
+        low, high = float(levels[last]), float(levels[last + 1])
     return high
 
 

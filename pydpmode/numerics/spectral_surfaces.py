@@ -13,14 +13,13 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..errors import InvalidArgument, UnknownColumn
 from .designs import DEFAULT_CUT, Design, LatticeDesign, RandomDesign
+from .fourier_sums import ComplexArray, box_factors, contract_phases
 from .kernels import squared_kernel_integrals
 from .surfaces import FieldNoise, FloatArray, Roughness
-
-ComplexArray = NDArray[np.complex128]
 
 # Working memory for one chunk of evaluation, in complex numbers (64 MB).
 _CHUNK = 4_000_000
@@ -222,16 +221,15 @@ class SpectralSurface:
         Raises
         ------
         InvalidArgument
-            When a bandwidth is not finite and > 0, below 0.76 times the (narrowest) released one (the
-            noise would explode), or above `read_ratio` times it (opposite ends of the box would meet).
+            When a bandwidth is not finite and > 0, below 0.76 times the released one (the noise
+            would explode), or above `read_ratio` times it (opposite ends of the box would meet).
         """
         h = per_column(bandwidth, self.dimension, "bandwidth")
         if not (np.all(np.isfinite(h)) and np.all(h > 0)):
             raise InvalidArgument(f"bandwidth must be finite and > 0, got {h.tolist()}")
         ratio = h / self.design.bandwidth
-        lattice = isinstance(self.design, LatticeDesign)
-        top = self.design.read_ratio if lattice else np.inf
-        bottom = 0.76 * (min(self.design.scales) if lattice else 1.0)
+        top = self.design.read_ratio if isinstance(self.design, LatticeDesign) else np.inf
+        bottom = 0.76
         if np.any(ratio < bottom - 1e-9) or np.any(ratio > top * (1 + 1e-9)):
             allowed = [
                 f"{c}: {bottom * b:.4g} to {top * b:.4g}"
@@ -258,7 +256,7 @@ class SpectralSurface:
         return np.clip(a, self.lower, self.upper), np.clip(b, self.lower, self.upper)
 
     def _integral(self, a: FloatArray, b: FloatArray) -> float:
-        factors = _box_factors(self._scaled_frequencies, a - self.lower, b - self.lower)
+        factors = box_factors(self._scaled_frequencies, a - self.lower, b - self.lower)
         value = self._constant * float(np.prod(b - a))
         return value + float(np.real(np.sum(self._coefficients * factors.prod(axis=1))))
 
@@ -301,7 +299,7 @@ class LatticeSurface(SpectralSurface):
             base = np.exp(-1j * np.multiply.outer(z[:, axis], w))
             step = -1j * w / self._lattice.bandwidth[axis]
             phases.append(np.stack([base * step**power for power in range(degree + 1)]))
-        table = _contract(self._dense, phases, degree)
+        table = contract_phases(self._dense, phases, degree)
         d = self.dimension
         unit = np.eye(d, dtype=int)
         out = [self._constant + table[tuple([0] * d)]]
@@ -419,37 +417,6 @@ class LatticeSurface(SpectralSurface):
         )
 
 
-def _contract(
-    dense: ComplexArray, phases: Sequence[ComplexArray], degree: int
-) -> dict[tuple[int, ...], FloatArray]:
-    """Contract the lattice with per-axis phases; return Re sums by derivative order per axis.
-
-    `phases[a]` has shape (degree + 1, m, n_a). Keys are tuples of derivative orders summing to at
-    most `degree`.
-    """
-    m = phases[0].shape[1]
-    # Level by level from the last axis: values are arrays (..., n_axis, m) per tuple of orders.
-    level: dict[tuple[int, ...], ComplexArray] = {}
-    if len(phases) == 1:
-        return {(p,): np.real(phases[0][p] @ dense) for p in range(degree + 1)}
-    last = phases[-1]
-    flat = dense.reshape(-1, dense.shape[-1]) @ last.reshape(-1, last.shape[-1]).T
-    cube = flat.reshape(*dense.shape[:-1], degree + 1, m)
-    for p in range(degree + 1):
-        level[(p,)] = cube[..., p, :]
-    for axis in range(len(phases) - 2, 0, -1):
-        level = {
-            (p, *orders): np.einsum("...jm,mj->...m", values, phases[axis][p])
-            for orders, values in level.items()
-            for p in range(degree + 1 - sum(orders))
-        }
-    return {
-        (p, *orders): np.real(np.einsum("jm,mj->m", values, phases[0][p]))
-        for orders, values in level.items()
-        for p in range(degree + 1 - sum(orders))
-    }
-
-
 @dataclass(frozen=True, eq=False)
 class RandomFeatureSurface(SpectralSurface):
     """A surface on random frequencies (d >= 4), or a marginal of one.
@@ -503,7 +470,7 @@ class RandomFeatureSurface(SpectralSurface):
         if dropped:
             w = (self.design.frequencies / self.design.bandwidth)[:, dropped]
             span = (self.design.upper - self.design.lower)[dropped]
-            weights = weights * _box_factors(w, np.zeros(len(dropped)), span).prod(axis=1)
+            weights = weights * box_factors(w, np.zeros(len(dropped)), span).prod(axis=1)
         return weights
 
     @cached_property
@@ -589,16 +556,6 @@ class RandomFeatureSurface(SpectralSurface):
     def marginal(self, columns: Sequence[str] | str) -> RandomFeatureSurface:
         """Return the surface of the named columns, the others integrated over the box: free."""
         return replace(self, kept=tuple(self.kept[a] for a in self.axes_of(columns)))
-
-
-def _box_factors(frequencies: FloatArray, a: FloatArray, b: FloatArray) -> ComplexArray:
-    """Return `int_a^b exp(-i w x) dx` for each frequency and axis, (M, d)."""
-    middle, half = (a + b) / 2, (b - a) / 2
-    # Sine over its argument is stable at w = 0, unlike the difference of exponentials.
-    return np.asarray(
-        np.exp(-1j * frequencies * middle) * 2 * half * np.sinc(frequencies * half / np.pi),
-        dtype=np.complex128,
-    )
 
 
 def spectral_surface(

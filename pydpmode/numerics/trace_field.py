@@ -21,6 +21,7 @@ from .surfaces import FloatArray
 _LENGTHS = (math.sqrt(2.0), 2.0, 2.0 * math.sqrt(2.0))  # bandwidths
 _WIDER = 4.0  # factor on the prior variance that is tried for the best length
 _MOST_VALUES = 4000  # of the regression; earlier rounds are left out beyond it
+_JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # of each statistic's variance
 _AT_ONCE = 4096  # points whose values are computed together
 _APART = 0.25  # bandwidths between the gradients that a curvature's error is taken from
 
@@ -52,7 +53,7 @@ class TraceField:
     @classmethod
     def fit(cls, trace: NoisyTrace) -> Self:
         """Fit the field to a trace that has densities and gradients."""
-        from scipy.linalg import cholesky, solve_triangular  # imported here: slow to import
+        from scipy.linalg import solve_triangular  # imported here: slow to import
 
         d = trace.dimension
         most = max(1, _MOST_VALUES // (trace.count * (1 + d)))
@@ -71,7 +72,7 @@ class TraceField:
 
         @cache
         def solve(length: float, variance: float) -> tuple[float, FloatArray, FloatArray]:
-            lower = cholesky(_covariance(points, points, length, variance) + noise, lower=True)
+            lower = _cholesky(_covariance(points, points, length, variance) + noise)
             half = solve_triangular(lower, seen, lower=True)
             return -0.5 * float(half @ half) - float(np.log(np.diag(lower)).sum()), lower, half
 
@@ -172,6 +173,19 @@ class TraceField:
             if moved < 1e-7:
                 break
         return place
+
+
+def _cholesky(matrix: FloatArray) -> FloatArray:
+    """Return the lower Cholesky factor; nearly noiseless statistics get the least jitter that works."""
+    from scipy.linalg import LinAlgError, cholesky
+
+    diagonal = np.diag(matrix).copy()
+    for share in _JITTERS:
+        try:
+            return np.asarray(cholesky(matrix + np.diag(share * diagonal), lower=True))
+        except LinAlgError:
+            continue
+    return np.diag(np.sqrt(diagonal))
 
 
 def _covariance(one: FloatArray, two: FloatArray, length: float, variance: float) -> FloatArray:

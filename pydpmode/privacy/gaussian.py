@@ -139,9 +139,29 @@ def gaussian_mu(epsilon: float, delta: float, *, extra_delta: float = 0.0, slack
     high = 2 * low
     while meets(high):
         low, high = high, 2 * high
+    low, high = _narrow(lambda mu: released_delta(target_epsilon, mu, extra, slack), target, low, high)
     while (middle := low + (high - low) / 2) not in (low, high):
         low, high = (middle, high) if meets(middle) else (low, middle)
     return low
+
+
+def _narrow(curve: Curve, target: float, low: float, high: float) -> tuple[float, float]:
+    """Return a narrower (low, high): the curve is at most `target` at low and above it at high.
+
+    Secant steps on the logarithm guess where it crosses; both ends of the guess are then tested, so
+    the result does not rest on how good it is. When a test fails the ends stay as they were.
+    """
+    points = [(mu, math.log(max(curve(mu), 1e-300) / target)) for mu in (low, high)]
+    for _ in range(12):
+        (a, at_a), (b, at_b) = points
+        if at_a == at_b:
+            return low, high
+        guess = min(max(b - at_b * (b - a) / (at_b - at_a), low), high)
+        if abs(guess - b) <= 1e-12 * b:
+            break
+        points = [points[1], (guess, math.log(max(curve(guess), 1e-300) / target))]
+    near, far = max(low, guess * (1 - 1e-11)), min(high, guess * (1 + 1e-11))
+    return (near, far) if curve(near) <= target < curve(far) else (low, high)
 
 
 def unit_noise_scale(epsilon: float, delta: float, *, extra_delta: float = 0.0, slack: float = 0.0) -> float:

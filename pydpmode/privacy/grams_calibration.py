@@ -253,11 +253,12 @@ def _arithmetic(rounds: Rounds, scales: tuple[float, float]) -> float:
 
     A row lies in one block, and the others are the same bits for both neighbours. Each entry of a block's
     sum has at most `block` terms no larger than S, added to a depth of `1024 + block/1024`, then multiplied
-    by the whitening map, of norm at most `|M|`, in sums of k terms. Either neighbour may be off that way.
+    by the whitening map, of norm at most `|M|`: k products in each of k sums are off by at most
+    `k u |M|_F |F| <= k^2 u |M| block S`. Either neighbour may be off that way.
     """
     kernel, block = rounds.kernel, min(rounds.block, rounds.records)
     size = max(scales[0] * kernel.supremum, scales[1] * kernel.gradient_supremum)
-    depth = min(CHUNK, block) + block / CHUNK + 2 * rounds.ascents + _OTHER_ROUNDINGS
+    depth = min(CHUNK, block) + block / CHUNK + math.pow(rounds.ascents, 1.5) + _OTHER_ROUNDINGS
     norm = Whitening.NORM if rounds.correlated else 1.0
     entries = math.sqrt(rounds.ascents * (1 + kernel.dimension))
     return 2 * norm * entries * block * size * _UNIT_ROUNDOFF * depth
@@ -268,7 +269,6 @@ def _rdp_ratio(
     epsilon: float, delta: float, rounds: int, fraction: float, epsilon_draw: float, ascents: int
 ) -> float:
     """Return the smallest noise multiplier whose T sampled rounds and k draws are (epsilon, delta)-DP."""
-
     # The best order is about 1 + 2 ln(1/delta)/epsilon; orders above that are slow and never better.
     largest = min(_LARGEST_ORDER, math.ceil(16 + 4 * math.log(1 / delta) / epsilon))
 

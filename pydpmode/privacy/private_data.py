@@ -22,7 +22,7 @@ from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpen
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
 from ..numerics.feature_sums import feature_sum
-from ..numerics.spectral_surfaces import ComplexArray
+from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
@@ -278,6 +278,10 @@ class PrivateData:
         self._ledger.mark_released(entry)
         return surface
 
+    def check_grams(self) -> None:
+        """Refuse a table that DP-GRAMS has no proof for: not rows under replacement, or weighted."""
+        check_offered(self._adjacency, self._unit, self._weights is not None)
+
     def plan_grams(
         self,
         options: GramsOptions,
@@ -295,7 +299,7 @@ class PrivateData:
         InvalidArgument
             Under add/remove, for persons, with weights, and on options that are not sound together.
         """
-        check_offered(self._adjacency, self._unit, self._weights is not None)
+        self.check_grams()
         lower, upper = self.box(coordinates)
         return plan_grams(
             options,

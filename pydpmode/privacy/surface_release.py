@@ -17,7 +17,7 @@ from ..budget import Adjacency
 from ..errors import InvalidArgument
 from ..numerics.designs import Design, RandomDesign
 from ..numerics.feature_sums import FAST_TOLERANCE, TRANSFORM_TOLERANCE
-from ..numerics.spectral_surfaces import ComplexArray
+from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from .accounting import Charge
 from .features import Sensitivity, arithmetic_margin, exact_sensitivity

@@ -332,12 +332,19 @@ class DensityModesResults(Results):
             "density_noise_sd": self.facts.noise_sd,
             "negative_mass": self.negative_mass,
             **search,
-            **({} if self.trace is None else self.trace.facts()),
+            **self._trace_facts(),
             "private": self.privacy is not None and not self.simulated,
             "simulated": self.simulated,
             "warnings": len(self.warnings),
         }
         return pd.Series(facts, name="value", dtype=object).rename_axis("fact")
+
+    def _trace_facts(self) -> dict[str, Any]:
+        if self.trace is None:
+            return {}
+        search = self.mode_set.diagnostics
+        kept = search.candidates - search.dropped_by_height - search.dropped_by_persistence
+        return {"ascents_kept": kept, **self.trace.facts()}
 
     # -- what can be done with it
 
@@ -394,7 +401,7 @@ class DensityModesResults(Results):
     def _basins(self, points: FloatArray) -> FloatArray:
         if self.surface is None:
             raise InvalidArgument(
-                "method='basin' needs the surface, and this result was saved or released without it; "
+                "method='basin' needs the surface, and this result was saved without it, or never had one; "
                 "use method='nearest', or save with surface=True"
             )
         from ..numerics.mode_seeking import assign_basins
