@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from .bump_mixtures import Bumps
 from .designs import LatticeDesign
-from .mode_set import IntArray
 from .fourier_sums import ComplexArray
+from .mode_set import IntArray
 from .spectral_surfaces import LatticeSurface
 from .surfaces import FloatArray
 

@@ -401,7 +401,7 @@ class DensityModesResults(Results):
     def _basins(self, points: FloatArray) -> FloatArray:
         if self.surface is None:
             raise InvalidArgument(
-                "method='basin' needs the surface, and this result was saved without it, or never had one; "
+                "method='basin' needs the surface, and this result was saved or released without it; "
                 "use method='nearest', or save with surface=True"
             )
         from ..numerics.mode_seeking import assign_basins

@@ -305,7 +305,7 @@ def test_the_surface_can_be_left_out(wages: DensityModesResults, tmp_path: Path)
     back = DensityModesResults.load(tmp_path / "small.json")
     assert back.surface is None
     assert str(back.summary()) == str(wages.summary())
-    with pytest.raises(InvalidArgument, match="saved or released without it"):
+    with pytest.raises(InvalidArgument, match="without it"):
         back.predict(pd.DataFrame({"age": [30.0], "wage": [1e4]}), method="basin")
 
 
