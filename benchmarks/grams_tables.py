@@ -113,7 +113,9 @@ def write_page() -> None:
 
 
 def _short(value: float) -> str:
-    return "--" if math.isnan(value) else f"{value:.2g}" if value >= 1 else f"{value:.4f}"
+    if math.isnan(value):
+        return "--"
+    return f"{value:.0f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.4f}"
 
 
 def main() -> None:

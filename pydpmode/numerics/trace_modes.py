@@ -26,6 +26,7 @@ Finish = Literal["regression", "iterates"]
 FINISHES: tuple[Finish, ...] = ("regression", "iterates")
 
 _HEIGHT_IN_SDS = 3.0
+_ARRIVED = 0.7  # of the highest density in a group: below it an ascent is still on its way
 _PERSISTENCE_IN_SDS = 2.0  # of the difference between a mode and its saddle
 _SAME_PEAK = 0.05  # bandwidths: climbs that end closer are one peak
 _RELIABLE_CURVATURE = 5.0
@@ -120,7 +121,8 @@ def _from_iterates(trace: NoisyTrace, n_modes: int | None, level: float, rate: f
     kept = np.flatnonzero(keep)
     weights = np.nan_to_num(density[kept])
     merged = _merge(ends[kept], weights, n_modes)
-    groups = [kept[merged.labels == g] for g in range(merged.count)]
+    groups = [_arrived(kept[merged.labels == g], density) for g in range(merged.count)]
+    centres = np.array([ends[g].mean(axis=0) for g in groups])
     heights = np.array([density[g].mean() for g in groups])
     # Noise at one mode is all but the same for its ascents: the mean is no better than one of them.
     errors = np.array([sds[g].mean() for g in groups])
@@ -129,7 +131,7 @@ def _from_iterates(trace: NoisyTrace, n_modes: int | None, level: float, rate: f
     k, d = order.size, trace.dimension
     nothing = np.full((k, d, d), math.nan)
     return ModeSet(
-        locations=merged.centres[order],
+        locations=centres[order],
         densities=heights[order],
         covariance_privacy=nothing,
         covariance_sampling=nothing,
@@ -142,7 +144,7 @@ def _from_iterates(trace: NoisyTrace, n_modes: int | None, level: float, rate: f
         reliable=np.zeros(k, dtype=np.bool_),
         refined=np.zeros(k, dtype=np.bool_),
         significant=np.full(k, significant, dtype=np.bool_),
-        on_face=_on_face(merged.centres[order], trace.size),
+        on_face=_on_face(centres[order], trace.size),
         diagnostics=_diagnostics(
             trace,
             dropped_by_height=trace.count - kept.size,
@@ -153,6 +155,12 @@ def _from_iterates(trace: NoisyTrace, n_modes: int | None, level: float, rate: f
             requested=n_modes,
         ),
     )
+
+
+def _arrived(group: IntArray, density: FloatArray) -> IntArray:
+    """Return a group without ascents that are still far down the flank (all, when no density is known)."""
+    near = density[group] >= _ARRIVED * density[group].max()
+    return group[near] if near.any() else group
 
 
 def _merge(points: FloatArray, weights: FloatArray, n_modes: int | None) -> MergedPoints:

@@ -322,5 +322,6 @@ def rdp_epsilon(
     # The event asks for sizes; only their ratio enters.
     sampled = dp_event.SampledWithoutReplacementDpEvent(whole, math.ceil(fraction * whole), noisy)
     accountant.compose(noisy if fraction >= 1 else sampled, rounds)
-    accountant.compose(dp_event.ZCDpEvent(epsilon_draw**2 / 8), draws)
+    # rho-zCDP is the Renyi curve of a Gaussian of scale 1/sqrt(2 rho).
+    accountant.compose(dp_event.GaussianDpEvent(2 / epsilon_draw), draws)
     return float(accountant.get_epsilon(delta))

@@ -112,6 +112,13 @@ def test_radius_merging_takes_the_mean_and_the_highest_first() -> None:
     assert modes.diagnostics.merged == 2
 
 
+def test_ascents_that_have_not_arrived_do_not_enter_the_mean() -> None:
+    ends = np.array([[2.0, 2.0], [2.2, 2.0], [2.9, 2.0]])
+    modes = iterates(standing(ends, np.array([0.05, 0.05, 0.03])))
+    np.testing.assert_allclose(modes.locations, [[2.1, 2.0]])
+    np.testing.assert_allclose(modes.densities, [0.05])
+
+
 def test_ties_go_by_the_order_of_the_starts() -> None:
     # In a row, one radius apart: the first of equal weight takes its neighbour, the third stands alone.
     ends = np.array([[2.0, 2.0], [2.9, 2.0], [3.8, 2.0]])
