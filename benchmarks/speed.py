@@ -26,9 +26,14 @@ BOUNDS = (-8.0, 8.0)
 
 
 def timed(function: Callable[[], object], repeats: int) -> float:
-    """Return the median wall time in seconds."""
+    """Return the median wall time in seconds, of single calls: ours and the peers' alike.
+
+    A pause before each lets the threads of the call before fall asleep; linear-algebra libraries keep
+    theirs spinning for a while, which would take a core from the next call.
+    """
     times = []
     for _ in range(repeats):
+        time.sleep(0.3)
         start = time.perf_counter()
         function()
         times.append(time.perf_counter() - start)
