@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from ..budget import Budget, as_number, as_whole, check_delta, check_epsilon
 from ..errors import (
@@ -22,11 +20,12 @@ from ..errors import (
     WeakDelta,
 )
 from ..numerics.bandwidth import BandwidthChoice, BandwidthSpec, check_bandwidth, choose_bandwidth
-from ..numerics.designs import MAX_DIMENSION, MAX_LATTICE_DIMENSION, Design, LatticeDesign, RandomDesign
+from ..numerics.designs import MAX_DIMENSION, MAX_LATTICE_DIMENSION
 from ..numerics.kernels import check_order
 from ..numerics.mode_seeking import find_modes
+from ..numerics.scale_choice import choose_reading
 from ..numerics.spectral_surfaces import RandomFeatureSurface
-from ..numerics.surfaces import FloatArray, Surface
+from ..numerics.surfaces import Surface
 from ..privacy.bounds import Bounds, log_lower_bound
 from ..privacy.features import ZERO_WEIGHT
 from ..privacy.grams_options import GramsOptions
@@ -37,12 +36,18 @@ from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
 from ..results.results import DensityModesResults
 from .durations import in_seconds
-from .grams_fit import LOW_SIGNAL, GramsPreview, grams_options, modes_of_trace, preview_grams
-from .preview import Preview, bump_table
+from .grams_fit import (
+    LOW_SIGNAL,
+    GramsPreview,
+    grams_options,
+    modes_of_trace,
+    one_bandwidth,
+    preview_grams,
+)
+from .preview import Preview, plan_preview
 from .study_cell import StudyCell
+from .surface_design import SurfaceRequest
 
-# Random features by the public number of records: more records, less privacy noise, more features.
-_FEATURES_SMALL, _FEATURES_LARGE, _LARGE_N = 4096, 8192, 50_000
 # Read-off error of random features, in privacy noise, above which a fit warns.
 _COARSE = 2.0
 
@@ -65,10 +70,13 @@ class DensityModes:
     log : str or sequence of str
         Columns to be taken on the natural-log scale; give a lower bound > 0 (for 0
         a thousandth of the upper bound is taken, with a warning).
-    bandwidth : "reference", "paper", float, sequence or mapping
-        Smoothing bandwidth of the release; the rules use public facts only. See
-        `numerics.bandwidth.choose_bandwidth`. For dates a duration (`timedelta`, or seconds). One that
-        was chosen by looking at these rows is not covered by the guarantee.
+    bandwidth : "ladder", "reference", "private", "paper", float, sequence or mapping
+        Smoothing bandwidth of the release. "ladder" (default): one release for several bandwidths, read
+        where it shows the most modes. "private": the same, scaled to quartiles that are released within
+        the same epsilon, for bounds that are many times too wide. The others are one bandwidth by public
+        facts; see `numerics.bandwidth.choose_bandwidth` and docs/bandwidth.md. For dates a duration
+        (`timedelta`, or seconds). A number that was chosen by looking at these rows is not covered by the
+        guarantee.
     order : {2, 4}
         Order of the kernel.
     resolution : mapping of str to float, optional
@@ -115,7 +123,7 @@ class DensityModes:
         *,
         bounds: Bounds | None = None,
         log: str | Sequence[str] = (),
-        bandwidth: BandwidthSpec = "reference",
+        bandwidth: BandwidthSpec = "ladder",
         order: int = 2,
         resolution: Mapping[str, float] | None = None,
         n_modes: int | None = None,
@@ -141,6 +149,8 @@ class DensityModes:
                 f"false_mode_rate must be in (0, 1), got {false_mode_rate!r}; the default is 0.05"
             )
         self._grams = grams_options(mechanism, grams, order, n_features)
+        if self._grams is not None:
+            self._bandwidth = one_bandwidth(self._bandwidth)
         self._surface: Surface | None = None
         self._cell, self._bounds = StudyCell(), bounds
         if isinstance(data, PrivateData):
@@ -199,9 +209,7 @@ class DensityModes:
                     "a surface is already released and fitting it costs nothing; "
                     "call fit() without epsilon, delta or seed"
                 )
-            return self._search(
-                self._surface, BandwidthChoice(self._surface.bandwidth, "as released"), label, sink
-            )
+            return self._search(self._surface, "as released", label, sink)
         check_epsilon(epsilon)
         _check_seed(seed)
         with self._cell.one_at_a_time():
@@ -212,24 +220,22 @@ class DensityModes:
     ) -> DensityModesResults:
         study, budget = self._open(epsilon, delta)
         coordinates = self._coordinates(study)
-        choice, design = self._design(study, coordinates, budget.epsilon, seed)
+        request = self._request(study, coordinates, budget.epsilon, seed)
+        design = request.design()
         self._warn_delta(study, budget, sink)
         _warn_log_bounds(study, coordinates, sink)
         name = label or f"density modes of {', '.join(c.name for c in coordinates)}"
         if self._grams is not None:
-            return self._fit_grams(study, coordinates, choice, budget, name, seed, sink)
-        surface = study.release_surface(
-            design,
-            coordinates,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            label=name,
-            seed=seed,
-        )
+            return self._fit_grams(study, coordinates, request.choice(), budget, name, seed, sink)
+        cost = {"epsilon": budget.epsilon, "delta": budget.delta}
+        if self._bandwidth == "private":
+            surface = study.release_scaled_surface(request.design, coordinates, **cost, label=name, seed=seed)
+        else:
+            surface = study.release_surface(design, coordinates, **cost, label=name, seed=seed)
         self._released = surface
         _warn_features(surface, sink)
         _warn_unusable(surface, sink)
-        return self._search(surface, choice, label, sink)
+        return self._search(surface, request.choice().rule, label, sink)
 
     def preview(
         self,
@@ -262,34 +268,10 @@ class DensityModes:
             study, budget = self._open(epsilon, delta)
         coordinates = self._coordinates(study)
         count = _whole("n", n) or study.n_planning
-        choice, design = self._design(study, coordinates, budget.epsilon, 0, n=count)
+        request = self._request(study, coordinates, budget.epsilon, 0, n=count)
         if self._grams is not None:
-            return preview_grams(study, coordinates, choice, self._grams, budget, self._n_modes)
-        plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta)
-        wide = 0.1 * (design.upper - design.lower)
-        for name, value in in_seconds(spread or {}).items():
-            if name not in design.columns:
-                raise UnknownColumn(f"spread names {name!r}; the columns are {list(design.columns)}")
-            wide[design.columns.index(name)] = as_number(value, f"spread of {name}")
-        if not np.all(np.isfinite(wide) & (wide >= 0)):
-            raise InvalidArgument(f"spread must be finite and >= 0, got {dict(spread or {})!r}")
-        noise, table = bump_table(design, plan.noise_scale, count, wide)
-        before, after = study.ledger.spent(), study.ledger.spent_with(plan.charge("preview", False))
-        return Preview(
-            columns=design.columns,
-            bandwidth=pd.Series(choice.values, index=list(design.columns)),
-            bandwidth_rule=choice.rule,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            epsilon_before=before,
-            epsilon_after=after,
-            epsilon_budget=study.budget.epsilon,
-            n=count,
-            density_noise_sd=math.sqrt(noise.value),
-            total_noise_sd=plan.noise_scale / math.sqrt(design.zero_weight),
-            modes=table,
-            n_values=plan.length,
-        )
+            return preview_grams(study, coordinates, request.choice(), self._grams, budget, self._n_modes)
+        return plan_preview(request, study, budget, count, in_seconds(spread or {}))
 
     def __repr__(self) -> str:
         if self._surface is not None:
@@ -357,7 +339,7 @@ class DensityModes:
                 epsilon=None,
             )
             surface = surface.at_bandwidth(spec.values)
-        elif self._bandwidth != "reference":
+        elif self._bandwidth not in ("ladder", "reference"):
             raise InvalidArgument("a surface is read at its own bandwidth, or at numbers close to it")
         out: Surface = surface
         return out
@@ -407,43 +389,29 @@ class DensityModes:
         names = self._names if self._names is not None else study.columns
         return tuple(study.coordinate(c, log=c in self._log) for c in names)
 
-    def _design(
+    def _request(
         self,
         study: PrivateData,
         coordinates: Sequence[Coordinate],
         epsilon: float,
         seed: int | None,
         n: int | None = None,
-    ) -> tuple[BandwidthChoice, Design]:
-        names = tuple(c.name for c in coordinates)
+    ) -> SurfaceRequest:
         lower, upper = study.box(coordinates)
-        by_rule = isinstance(self._bandwidth, str)
-        count = (
-            n
-            if n is not None
-            else study.n_planning
-            if by_rule or len(names) > MAX_LATTICE_DIMENSION
-            else None
-        )
-        choice = choose_bandwidth(
-            _rename(self._bandwidth, coordinates),
-            columns=names,
+        needed = isinstance(self._bandwidth, str) or len(coordinates) > MAX_LATTICE_DIMENSION
+        return SurfaceRequest(
+            coordinates=coordinates,
             lower=lower,
             upper=upper,
-            n=count,
+            n=n if n is not None else study.n_planning if needed else None,
             epsilon=epsilon,
-            resolution=_resolution(self._resolution, coordinates, lower),
+            bandwidth=self._bandwidth,
+            resolution=self._resolution,
+            order=self._order,
+            zero_weight=ZERO_WEIGHT[study.adjacency],
+            n_features=self._n_features,
+            frequency_seed=fresh_seed() if seed is None else seed % 2**32,
         )
-        zero = ZERO_WEIGHT[study.adjacency]
-        box = (names, lower, upper, choice.values, self._order, zero)
-        if len(names) <= MAX_LATTICE_DIMENSION:
-            if self._n_features is not None:
-                raise InvalidArgument("n_features is for 4 or more columns; fewer use a lattice")
-            return choice, LatticeDesign(*box)
-        features = self._n_features or (
-            _FEATURES_LARGE if count is not None and count >= _LARGE_N else _FEATURES_SMALL
-        )
-        return choice, RandomDesign(*box, features, fresh_seed() if seed is None else seed % 2**32)
 
     def _warn_delta(self, study: PrivateData, budget: Budget, sink: list[str]) -> None:
         n = study.n_units
@@ -455,23 +423,19 @@ class DensityModes:
                 sink,
             )
 
-    def _search(
-        self, surface: Surface, choice: BandwidthChoice, label: str | None, sink: list[str]
-    ) -> DensityModesResults:
-        modes = find_modes(surface, n_modes=self._n_modes, false_mode_rate=self._false_mode_rate)
-        if surface.noise.value > 0 and (
-            modes.count == 0 or modes.densities[0] < modes.diagnostics.height_threshold
-        ):
-            _warn(
-                LowSignal,
-                LOW_SIGNAL,
-                sink,
-            )
+    def _search(self, surface: Surface, rule: str, label: str | None, sink: list[str]) -> DensityModesResults:
+        reading = choose_reading(surface, n_modes=self._n_modes, false_mode_rate=self._false_mode_rate)
+        surface = reading.surface
+        modes = find_modes(
+            surface, n_modes=self._n_modes, false_mode_rate=self._false_mode_rate, look=reading.look
+        )
+        if surface.noise.value > 0 and not modes.significant.any():
+            _warn(LowSignal, LOW_SIGNAL, sink)
         return DensityModesResults.from_modes(
             modes,
             surface,
             coordinates=getattr(surface, "coordinates", None),
-            bandwidth_rule=choice.rule,
+            bandwidth_rule=reading.words(rule),
             warnings=tuple(sink),
             label=label,
             n_modes_requested=self._n_modes,
@@ -546,28 +510,3 @@ def _array_names(table: Any, names: tuple[str, ...] | None) -> tuple[str, ...] |
     if names is None or isinstance(table, str) or hasattr(table, "columns") or hasattr(table, "schema"):
         return None
     return names if isinstance(table, np.ndarray | list) else None
-
-
-def _rename(spec: BandwidthSpec, coordinates: Sequence[Coordinate]) -> BandwidthSpec:
-    """Let a mapping name coordinates by their column as well: `wage` for `log(wage)`."""
-    if not isinstance(spec, Mapping):
-        return spec
-    by_column = {c.column: c.name for c in coordinates}
-    return {by_column.get(name, name): value for name, value in spec.items()}
-
-
-def _resolution(
-    resolution: Mapping[str, float] | None, coordinates: Sequence[Coordinate], lower: FloatArray
-) -> dict[str, float] | None:
-    """Return the recording step per coordinate; on the log scale a step at the lower bound says the most."""
-    if resolution is None:
-        return None
-    by_column = {c.column: c for c in coordinates}
-    out = {}
-    for name, step in resolution.items():
-        if name not in by_column:
-            raise UnknownColumn(f"resolution names {name!r}; the columns are {list(by_column)}")
-        c = by_column[name]
-        # Relative steps shrink as values grow, so no one floor fits a log scale: leave it to the rule.
-        out[c.name] = 0.0 if c.transform == "log" else as_number(step, f"resolution of {name}")
-    return out

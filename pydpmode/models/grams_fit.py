@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..budget import Budget
 from ..errors import InvalidArgument
-from ..numerics.bandwidth import BandwidthChoice
+from ..numerics.bandwidth import BandwidthChoice, BandwidthSpec
 from ..numerics.mode_set import ModeSet
 from ..numerics.trace_modes import Finish, find_trace_modes
 from ..privacy.grams_options import GramsOptions
@@ -44,6 +44,13 @@ def grams_options(
             "grams=GramsOptions(kernel='gaussian4') for order 4"
         )
     return grams or GramsOptions()
+
+
+def one_bandwidth(bandwidth: BandwidthSpec) -> BandwidthSpec:
+    """Return a rule of one bandwidth: DP-GRAMS has no surface to be read at several."""
+    if isinstance(bandwidth, str) and bandwidth == "private":
+        raise InvalidArgument("bandwidth='private' is for surfaces; with mechanism='grams' give 'reference'")
+    return "reference" if isinstance(bandwidth, str) and bandwidth == "ladder" else bandwidth
 
 
 def modes_of_trace(released: ReleasedTrace, n_modes: int | None, false_mode_rate: float) -> ModeSet:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from ..budget import Budget, as_number
+from ..errors import InvalidArgument, UnknownColumn
 from ..numerics.designs import Design
+from ..numerics.detection import SurfacePlan
 from ..numerics.kernels import squared_kernel_integrals
 from ..numerics.spectral_surfaces import spectral_surface
 from ..numerics.surfaces import FieldNoise, FloatArray
+from ..privacy.accounting import gaussian_mu
+from ..privacy.private_data import PrivateData
+from ..privacy.quantiles import SCALE_SHARE
+from .surface_design import SurfaceRequest
 
 SHARES = (0.5, 0.25, 0.1, 0.05)
+_NINETY = 1.2816  # standard normal quantile at .9
+_SEARCHED = 37  # values tried in six decades
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +48,11 @@ class Preview:
     total_noise_sd : float
         Standard deviation of the privacy noise of the released number of units.
     modes : DataFrame
-        For a Gaussian bump that holds a `share` of the data with spread `spread` per coordinate:
-        height over its total standard deviation (`height_z`; above about 5 it is found), and the
-        standard error of its location per coordinate, privacy and sampling.
+        For a Gaussian bump that holds a `share` of the data with spread `spread` per coordinate, well apart
+        from the others: the probability that it is `found`; the smallest epsilon at this n, and the smallest
+        n at this epsilon, with which it is found with probability .9 (infinite when there is none); its
+        height over its total standard deviation (`height_z`), and the standard error of its location per
+        coordinate, privacy and sampling. Height and errors are those of the (widest) bandwidth.
     n_values : int
         Numbers released.
     """
@@ -81,6 +93,111 @@ class Preview:
         return "\n".join(lines + ["    " + line for line in table.splitlines()])
 
     __repr__ = __str__
+
+
+def plan_preview(
+    request: SurfaceRequest, study: PrivateData, budget: Budget, n: int, spread: Mapping[str, float]
+) -> Preview:
+    """Return the preview of a surface release. Reads no row and charges nothing.
+
+    Parameters
+    ----------
+    request : SurfaceRequest
+    study : PrivateData
+    budget : Budget
+        Of the release.
+    n : int
+        Number of records to plan for.
+    spread : mapping of str to float
+        Standard deviation of a mode's bump by coordinate; a tenth of the box where missing.
+    """
+    # What the quartiles will be is not known: planned as if the bounds fitted.
+    private = request.bandwidth == "private"
+    request = replace(request, bandwidth="ladder") if private else request
+    choice, design = request.choice(), request.design()
+    wide = _spread(spread, design)
+    plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta)
+    sigma = plan.noise_scale / math.sqrt(1 - SCALE_SHARE) if private else plan.noise_scale
+    noise, table = bump_table(design, sigma, n, wide)
+    found = _detection(request, sigma, plan.sensitivity.total, budget, n, wide)
+    before, after = study.ledger.spent(), study.ledger.spent_with(plan.charge("preview", False))
+    return Preview(
+        columns=design.columns,
+        bandwidth=pd.Series(choice.values, index=list(design.columns)),
+        bandwidth_rule=f"{choice.rule}, as if the bounds fitted" if private else choice.rule,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        epsilon_before=before,
+        epsilon_after=after,
+        epsilon_budget=study.budget.epsilon,
+        n=n,
+        density_noise_sd=math.sqrt(noise.value),
+        total_noise_sd=sigma / math.sqrt(design.zero_weight),
+        modes=pd.concat([found, table], axis=1),
+        n_values=plan.length,
+    )
+
+
+def _spread(spread: Mapping[str, float], design: Design) -> FloatArray:
+    wide = 0.1 * (design.upper - design.lower)
+    for name, value in spread.items():
+        if name not in design.columns:
+            raise UnknownColumn(f"spread names {name!r}; the columns are {list(design.columns)}")
+        wide[design.columns.index(name)] = as_number(value, f"spread of {name}")
+    if not np.all(np.isfinite(wide) & (wide >= 0)):
+        raise InvalidArgument(f"spread must be finite and >= 0, got {dict(spread)!r}")
+    return wide
+
+
+def _detection(
+    request: SurfaceRequest, sigma: float, sensitivity: float, budget: Budget, n: int, spread: FloatArray
+) -> pd.DataFrame:
+    """Return, by share, the probability of being found and what would make it .9."""
+    # What the noise scale is beside sensitivity over mu: 1, or a little more where quartiles are paid for.
+    dearer = sigma * gaussian_mu(budget.epsilon, budget.delta) / sensitivity
+
+    def evidence(epsilon: float, count: float) -> list[float]:
+        asked = replace(request, epsilon=epsilon, n=round(count))
+        choice = asked.choice()
+        scale = dearer * sensitivity / gaussian_mu(epsilon, budget.delta)
+        surface = SurfacePlan(
+            asked.upper - asked.lower,
+            choice.values,
+            choice.ladder,
+            asked.order,
+            asked.zero_weight,
+            scale,
+            count,
+        )
+        return [surface.evidence(share, spread) for share in SHARES]
+
+    now = evidence(budget.epsilon, float(n))
+    epsilons = budget.epsilon * np.geomspace(1e-3, 1e3, _SEARCHED)
+    counts = np.maximum(n * np.geomspace(1e-3, 1e3, _SEARCHED), 2.0)
+    by_epsilon = np.array([evidence(float(e), float(n)) for e in epsilons])
+    by_count = np.array([evidence(budget.epsilon, float(c)) for c in counts])
+    return pd.DataFrame(
+        {
+            "found": [0.5 * math.erfc(-z / math.sqrt(2)) for z in now],
+            "epsilon for .9": [_first(epsilons, column) for column in by_epsilon.T],
+            "n for .9": [
+                math.ceil(x) if math.isfinite(x := _first(counts, c)) else math.inf for c in by_count.T
+            ],
+        },
+        index=pd.Index(SHARES, name="share"),
+    )
+
+
+def _first(values: FloatArray, evidence: FloatArray) -> float:
+    """Return where the evidence first reaches a probability of .9, interpolated on a log scale."""
+    above = np.flatnonzero(evidence >= _NINETY)
+    if above.size == 0:
+        return math.inf
+    k = int(above[0])
+    if k == 0:
+        return float(values[0])
+    share = (_NINETY - evidence[k - 1]) / (evidence[k] - evidence[k - 1])
+    return float(values[k - 1] * (values[k] / values[k - 1]) ** share)
 
 
 def bump_table(

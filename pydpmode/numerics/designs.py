@@ -110,7 +110,11 @@ class LatticeDesign(_Box):
         Largest ratio `h / h0` at which the surface will be read. The torus side is the box plus
         `6 * read_ratio` bandwidths, so wrap-around stays below `exp(-18)`.
     cut : float
-        Largest frequency norm.
+        Largest frequency norm, times the narrowest of `scales`.
+    scales, masses : tuples of float
+        A ladder: the weights are a mixture of the kernel's spectra at `scales` times the bandwidth, each in
+        (0, 1], so that the surface can be read well at all of them. Component s holds the share `masses[s]`
+        of the weight. One scale, 1, is the plain design.
 
     Raises
     ------
@@ -120,6 +124,8 @@ class LatticeDesign(_Box):
 
     read_ratio: float = DEFAULT_READ_RATIO
     cut: float = DEFAULT_CUT
+    scales: tuple[float, ...] = (1.0,)
+    masses: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,16 +135,56 @@ class LatticeDesign(_Box):
             raise InvalidArgument(
                 f"read_ratio must be in [0.5, 100] and cut in [1, 8], got {self.read_ratio!r}, {self.cut!r}"
             )
-        if 2 * np.pi / self.sides.max() > self.cut:
+        self._check_ladder()
+        if 2 * np.pi / self.sides.max() > self.largest_frequency:
             raise InvalidArgument(f"no frequency is below cut={self.cut!r}; give a larger cut or read_ratio")
         # In floating point: the whole numbers would not fit when the box is absurdly wide.
-        expected = float(np.prod(2 * np.maximum(np.floor(self.cut * self.sides / (2 * np.pi)), 1) + 1)) / 2
+        most = np.maximum(np.floor(self.largest_frequency * self.sides / (2 * np.pi)), 1)
+        expected = float(np.prod(2 * most + 1)) / 2
         if not expected <= 2 * MAX_PAIRS:
             widths = ", ".join(f"{c}: {w:.0f}" for c, w in zip(self.columns, self.widths, strict=True))
             raise InvalidArgument(
                 f"the box is too many bandwidths wide ({widths}): about {expected:.2g} frequencies, "
                 f"at most {2 * MAX_PAIRS:.2g} are allowed; give a larger bandwidth or narrower bounds"
             )
+
+    def _check_ladder(self) -> None:
+        scales, masses = (tuple(float(v) for v in part) for part in (self.scales, self.masses))
+        object.__setattr__(self, "scales", scales)
+        object.__setattr__(self, "masses", masses)
+        if not (
+            len(scales) == len(masses) >= 1
+            and all(0.01 <= s <= 1 for s in scales)
+            and all(m > 0 for m in masses)
+            and abs(math.fsum(masses) - 1) <= 1e-9
+        ):
+            raise InvalidArgument(
+                "scales must be in [0.01, 1] and masses positive with sum 1, one for each scale; "
+                f"got {scales} and {masses}"
+            )
+
+    @property
+    def largest_frequency(self) -> float:
+        """Largest frequency norm in working units: `cut` over the narrowest scale."""
+        return self.cut / min(self.scales)
+
+    @property
+    def mixture(self) -> tuple[tuple[float, float], ...]:
+        """Pairs (scale s, coefficient c) with `kappa_mix(w) = sum c kappa(s w)`, `sum c = 1`.
+
+        A spectrum at scale s has `s^-d` times the mass of the one at scale 1, so `c` is in proportion to
+        the mass times `s^d`.
+        """
+        parts = [m * s**self.dimension for s, m in zip(self.scales, self.masses, strict=True)]
+        return tuple((s, part / math.fsum(parts)) for s, part in zip(self.scales, parts, strict=True))
+
+    def _pair_spectrum(self) -> FloatArray:
+        """Return the (mixed) spectrum at the pairs, relative to its value 1 at zero."""
+        squared = self._squared_frequencies.ravel()[self.pair_index]
+        total = np.zeros(squared.size)
+        for scale, coefficient in self.mixture:
+            total += coefficient * spectrum(self.order, squared * scale**2)
+        return total
 
     @cached_property
     def sides(self) -> FloatArray:
@@ -148,7 +194,7 @@ class LatticeDesign(_Box):
     @cached_property
     def half_sizes(self) -> NDArray[np.int64]:
         """Largest integer frequency J per axis, (d,); at least 1."""
-        sizes = np.maximum(np.floor(self.cut * self.sides / (2 * np.pi)), 1).astype(np.int64)
+        sizes = np.maximum(np.floor(self.largest_frequency * self.sides / (2 * np.pi)), 1).astype(np.int64)
         sizes.setflags(write=False)
         return sizes
 
@@ -177,7 +223,7 @@ class LatticeDesign(_Box):
     @cached_property
     def pair_index(self) -> NDArray[np.int64]:
         """Flat positions in the half lattice of one of each pair +-w inside the cut, zero excluded."""
-        keep = self._squared_frequencies <= self.cut**2
+        keep = self._squared_frequencies <= self.largest_frequency**2
         # On the plane k_0 = 0 both signs are present: keep the lexicographically positive one.
         centre = np.zeros(self.half_shape, dtype=bool)
         size = int(np.prod(self.half_shape[1:], dtype=np.int64))
@@ -203,13 +249,12 @@ class LatticeDesign(_Box):
     @cached_property
     def natural_zero_weight(self) -> float:
         """Weight of the zero frequency when the weights follow the spectrum everywhere."""
-        pairs = spectrum(self.order, self._squared_frequencies.ravel()[self.pair_index])
-        return float(1 / (1 + 2 * math.fsum(pairs)))
+        return float(1 / (1 + 2 * math.fsum(self._pair_spectrum())))
 
     @cached_property
     def pair_weights(self) -> FloatArray:
         """Weights `g_j` of the pairs, (M,), proportional to the kernel's spectrum; sum `1 - zero_weight`."""
-        pairs = spectrum(self.order, self._squared_frequencies.ravel()[self.pair_index])
+        pairs = self._pair_spectrum()
         return _frozen(pairs * ((1 - self.zero_weight) / math.fsum(pairs)))
 
     def read_weights(self, bandwidth: FloatArray, order: int) -> FloatArray:
@@ -234,11 +279,16 @@ class LatticeDesign(_Box):
             self.zero_weight,
             self.read_ratio,
             self.cut,
+            self.scales,
+            self.masses,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters as a JSON-ready dictionary."""
-        return {**_box_dict(self), "kind": "lattice", "read_ratio": self.read_ratio, "cut": self.cut}
+        plain = {**_box_dict(self), "kind": "lattice", "read_ratio": self.read_ratio, "cut": self.cut}
+        if self.scales == (1.0,):
+            return plain
+        return {**plain, "scales": list(self.scales), "masses": list(self.masses)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +381,8 @@ def design_from_dict(data: dict[str, Any]) -> Design:
         float(data["zero_weight"]),
     )
     if data["kind"] == "lattice":
-        return LatticeDesign(*box, float(data["read_ratio"]), float(data["cut"]))
+        ladder = (tuple(float(v) for v in data.get(name, (1.0,))) for name in ("scales", "masses"))
+        return LatticeDesign(*box, float(data["read_ratio"]), float(data["cut"]), *ladder)
     if data["kind"] == "random":
         return RandomDesign(*box, int(data["n_pairs"]), int(data["frequency_seed"]))
     raise InvalidArgument(f"unknown kind of design {data['kind']!r}; allowed are 'lattice' and 'random'")

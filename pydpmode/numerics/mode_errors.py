@@ -29,6 +29,27 @@ def total_variance(surface: Surface, density: FloatArray) -> FloatArray:
     return surface.noise.value + sampling
 
 
+def cells_ratio(surface: Surface, density: FloatArray) -> FloatArray:
+    """Return how many cells of privacy and sampling noise together there are in one of privacy noise alone.
+
+    Sampling noise has sqrt(2) times the kernel's width, so there are fewer: the correlation length of the
+    sum, from its variance over that of its derivative, is set by the larger part at that density.
+    Without privacy noise the reference is the cell of the bandwidth. Shape of `density`, at most about 1.
+    """
+    p = np.maximum(np.asarray(density, dtype=np.float64), 0.0)
+    n = max(surface.n_effective, 1.0)
+    noise, roughness = surface.noise, surface.roughness
+    ratio = np.ones(p.shape)
+    for axis, h in enumerate(surface.bandwidth):
+        privacy = noise.gradient[axis, axis]
+        slope = privacy + p * roughness.gradient[axis, axis] / n
+        value = noise.value + p * roughness.value / n
+        # Cells are counted in the noise's own length, or in bandwidths where there is no noise.
+        square = slope * (noise.value / privacy if privacy > 0 else h**2)
+        ratio = ratio * np.sqrt(np.where(value > 0, square / np.where(value > 0, value, 1.0), 1.0))
+    return ratio
+
+
 def gradient_covariances(surface: Surface, density: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the covariance of the gradient at points of given density, by source.
 

@@ -25,17 +25,17 @@ from .mode_candidates import (
     point_candidates,
     search_grid,
 )
-from .mode_errors import curvature_z_scores, location_covariances, safe_ratio, total_variance
+from .mode_errors import cells_ratio, curvature_z_scores, location_covariances, safe_ratio, total_variance
 from .mode_merging import MergedPoints, merge_by_radius, merge_by_ward
-from .mode_refinement import refine_modes
+from .mode_refinement import lattice_reading, refine_modes
 from .mode_set import BoolArray, IntArray, ModeSearchDiagnostics, ModeSet
 from .persistence import drain, elder_tree
-from .significance import check_rate, height_threshold, persistence_threshold
+from .significance import Look, check_look, check_rate, height_rate, height_threshold, persistence_threshold
 from .surfaces import FloatArray, Surface
 
 __all__ = ["Ascent", "ascend", "assign_basins", "find_modes"]
 
-_HEIGHT_IN_SDS = 3.0  # of the total (privacy and sampling) error of the height
+HEIGHT_IN_SDS = 3.0  # of the total (privacy and sampling) error of the height
 _EDGE_BANDWIDTHS = 1.5
 _RELIABLE_CURVATURE = 5.0  # noise sds below which linearised intervals undercover
 _SAME_PEAK = 0.05  # bandwidths: ends closer than this are one peak, whatever number is asked for
@@ -51,6 +51,7 @@ class _Rule:
     merge_radius: float
     noise_sd: float
     level: float  # in noise sds, from the expected Euler characteristic
+    look: Look
 
     @property
     def height(self) -> float:
@@ -87,6 +88,7 @@ def find_modes(
     merge_radius: float | None = None,
     max_grid: int = 2_000_000,
     refine: bool = True,
+    look: Look = "only",
 ) -> ModeSet:
     """Find the modes of a surface, with errors, basin masses and the evidence for each.
 
@@ -122,6 +124,9 @@ def find_modes(
         surface's coefficients (one to three dimensions; see `mode_refinement`). Height, mass and
         curvature stay those of the surface. Without it a location is the surface's own maximum, and
         its interval is for the maximum of the smoothed density.
+    look : {"only", "widest", "narrower"}
+        Which reading of a ladder this is, when several of one release are searched: the thresholds
+        are then higher, so that the rate holds for all together. See `scale_choice`.
 
     Returns
     -------
@@ -133,7 +138,7 @@ def find_modes(
     InvalidArgument
         If a parameter is outside what is allowed.
     """
-    rule = _rule(surface, n_modes, false_mode_rate, merge_radius)
+    rule = _rule(surface, n_modes, false_mode_rate, merge_radius, check_look(look))
     step = FIRST_STEP if grid_step is None else _positive(grid_step, "grid_step")
     candidates = _candidates(surface, rule, step, _whole(max_grid, "max_grid"))
     verdicts = _judge(surface, rule, candidates)
@@ -146,7 +151,7 @@ def find_modes(
     return _refined(surface, modes) if refine else modes
 
 
-def _rule(surface: Surface, n_modes: object, rate: object, merge_radius: object) -> _Rule:
+def _rule(surface: Surface, n_modes: object, rate: object, merge_radius: object, look: Look) -> _Rule:
     wanted = None if n_modes is None else _whole(n_modes, "n_modes")
     if merge_radius is None:
         radius = 1.0 if wanted is None else _SAME_PEAK
@@ -161,7 +166,8 @@ def _rule(surface: Surface, n_modes: object, rate: object, merge_radius: object)
         rate=rate,
         merge_radius=radius,
         noise_sd=math.sqrt(max(surface.noise.value, 0.0)),
-        level=height_threshold(lengths, rate),
+        level=height_threshold(lengths, height_rate(rate, look)),
+        look=look,
     )
 
 
@@ -198,7 +204,7 @@ def _candidates(surface: Surface, rule: _Rule, step: float, max_grid: int) -> Ca
 def _high(surface: Surface, rule: _Rule, heights: FloatArray) -> BoolArray:
     """Say which heights noise alone would rarely reach."""
     error = np.sqrt(total_variance(surface, heights))
-    return np.asarray((heights > 0) & (heights >= rule.height) & (heights >= _HEIGHT_IN_SDS * error))
+    return np.asarray((heights > 0) & (heights >= rule.height) & (heights >= HEIGHT_IN_SDS * error))
 
 
 def _judge(surface: Surface, rule: _Rule, candidates: Candidates) -> _Verdicts:
@@ -206,7 +212,8 @@ def _judge(surface: Surface, rule: _Rule, candidates: Candidates) -> _Verdicts:
     persistence = candidates.heights - candidates.deaths
     score = safe_ratio(persistence, error)
     score[~np.isfinite(persistence)] = np.inf
-    needed = persistence_threshold(candidates.cells, surface.lower.size)
+    cells = candidates.cells * cells_ratio(surface, candidates.heights)
+    needed = persistence_threshold(cells, surface.lower.size, rule.look)
     return _Verdicts(_high(surface, rule, candidates.heights), score >= needed, score)
 
 
@@ -322,7 +329,8 @@ def _refined(surface: Surface, modes: ModeSet) -> ModeSet:
     Modes on a face of the box stay where they are.
     """
     inside = np.flatnonzero(~modes.on_face.any(axis=1))
-    better = refine_modes(surface, modes.locations[inside])
+    inner = lattice_reading(surface)
+    better = refine_modes(surface if inner is None else inner.in_reading_units(), modes.locations[inside])
     if better is None:
         return modes
     moved = inside[better.refined]

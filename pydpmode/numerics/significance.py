@@ -7,6 +7,7 @@ thresholds follow from it and from the box alone; neither is tuned on data.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +29,23 @@ _QUANTILES: dict[int, tuple[float, ...]] = {
     2: (0.25, 0.47, 0.98, 1.60, 2.02, 2.32, 2.80, 3.14, 3.47, 3.71, 3.98, 4.28),
     3: (0.35, 0.92, 1.17, 1.76, 2.13, 2.50, 2.88, 3.24),
 }
+
+# What persistence must reach whatever the island, in standard deviations: peaks on islands of a few
+# cells are so many that the quantiles above, near zero there, say nothing.
+LEAST_PERSISTENCE = {1: 1.3, 2: 1.5, 3: 1.6}
+# The quantiles are for one region. Times these, the chance of ANY false mode in a flat field, at any peak
+# with its own island's size, is 5% when one surface is searched ("only"). In a ladder the widest reading
+# has half of that chance and all the narrower ones together the other half. By
+# benchmarks/joint_thresholds.py (table in benchmarks/results/joint_thresholds.csv): the largest value over
+# box widths, for privacy noise and for sampling noise.
+Look = Literal["only", "widest", "narrower"]
+_JOINT: dict[int, dict[Look, float]] = {
+    1: {"only": 1.06, "widest": 1.16, "narrower": 1.26},
+    2: {"only": 1.20, "widest": 1.28, "narrower": 1.42},
+    3: {"only": 1.28, "widest": 1.38, "narrower": 1.45},
+}
+# Share of the rate that the height threshold of each look may spend: up to six are narrower.
+_HEIGHT_SHARE: dict[Look, float] = {"only": 1.0, "widest": 0.5, "narrower": 0.08}
 
 _SEARCH_FROM, _SEARCH_TO, _SEARCH_STEP = -10.0, 60.0, 0.05
 
@@ -128,9 +146,31 @@ def persistence_quantile(cells: ArrayLike, dimension: int) -> FloatArray:
     return np.asarray(np.where(asked > log_cells[-1], beyond, inside))
 
 
-def persistence_threshold(cells: ArrayLike, dimension: int) -> FloatArray:
-    """Return the persistence that a mode must reach: one standard deviation, or the noise's own."""
-    return np.maximum(1.0, persistence_quantile(cells, dimension))
+def persistence_threshold(cells: ArrayLike, dimension: int, look: Look = "only") -> FloatArray:
+    """Return the persistence that a mode must reach, so that 5% of flat fields have any false mode.
+
+    Parameters
+    ----------
+    cells : float or array
+        Noise cells of the island that the peak stood on when it died.
+    dimension : int
+        At least 1.
+    look : {"only", "widest", "narrower"}
+        Whether this surface alone is searched, or which reading of a ladder it is.
+
+    Returns
+    -------
+    float array
+        In standard deviations, shape of `cells`.
+    """
+    quantile = persistence_quantile(cells, dimension)
+    table = min(dimension, max(_JOINT))
+    return np.maximum(LEAST_PERSISTENCE[table], _JOINT[table][look] * quantile)
+
+
+def height_rate(rate: float, look: Look = "only") -> float:
+    """Return the part of a false-mode rate that the height threshold of one look may spend."""
+    return rate * _HEIGHT_SHARE[look]
 
 
 def check_rate(rate: object) -> float:
@@ -139,6 +179,14 @@ def check_rate(rate: object) -> float:
     if not 0.0 < value < 1.0:
         raise InvalidArgument(f"false_mode_rate must be inside (0, 1), got {value}; try 0.05")
     return value
+
+
+def check_look(look: object) -> Look:
+    """Return `look` when it is one, or say what is wrong with it."""
+    for known in _HEIGHT_SHARE:
+        if look == known:
+            return known
+    raise InvalidArgument(f"look must be one of {list(_HEIGHT_SHARE)}, got {look!r}")
 
 
 def _check_lengths(lengths: ArrayLike) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidArgument, UnknownColumn
-from .designs import Design, LatticeDesign, RandomDesign
+from .designs import DEFAULT_CUT, Design, LatticeDesign, RandomDesign
 from .fourier_sums import ComplexArray, box_factors, contract_phases
 from .kernels import squared_kernel_integrals
 from .surfaces import FieldNoise, FloatArray, Roughness
@@ -221,15 +221,16 @@ class SpectralSurface:
         Raises
         ------
         InvalidArgument
-            When a bandwidth is not finite and > 0, below 0.76 times the released one (the noise
-            would explode), or above `read_ratio` times it (opposite ends of the box would meet).
+            When a bandwidth is not finite and > 0, below 0.76 times the (narrowest) released one (the
+            noise would explode), or above `read_ratio` times it (opposite ends of the box would meet).
         """
         h = per_column(bandwidth, self.dimension, "bandwidth")
         if not (np.all(np.isfinite(h)) and np.all(h > 0)):
             raise InvalidArgument(f"bandwidth must be finite and > 0, got {h.tolist()}")
         ratio = h / self.design.bandwidth
-        top = self.design.read_ratio if isinstance(self.design, LatticeDesign) else np.inf
-        bottom = 0.76
+        bottom, top = 0.76, np.inf
+        if isinstance(self.design, LatticeDesign):
+            bottom, top = 0.76 * min(self.design.scales), self.design.read_ratio
         if np.any(ratio < bottom - 1e-9) or np.any(ratio > top * (1 + 1e-9)):
             allowed = [
                 f"{c}: {bottom * b:.4g} to {top * b:.4g}"
@@ -278,6 +279,17 @@ class LatticeSurface(SpectralSurface):
         if not isinstance(self.design, LatticeDesign):
             raise TypeError("LatticeSurface needs a LatticeDesign")
         return self.design
+
+    @property
+    def is_ladder(self) -> bool:
+        """Whether the release was made for several bandwidths and is read at the widest."""
+        widest = np.array_equal(self.read_bandwidth, self._lattice.bandwidth)
+        return len(self._lattice.scales) > 1 and widest
+
+    @property
+    def ladder_scales(self) -> tuple[float, ...]:
+        """Scales of the release, in bandwidths."""
+        return self._lattice.scales
 
     @property
     def _constant(self) -> float:
@@ -349,6 +361,42 @@ class LatticeSurface(SpectralSurface):
             values = transform(*points, full, isign=-1, eps=_GRID_TOLERANCE)
             out[start : start + len(points[0])] = self._constant + values.real
         return out.reshape(shape)
+
+    def in_reading_units(self) -> LatticeSurface:
+        """Return the same reading with the reading bandwidth as working unit, without useless frequencies.
+
+        Coefficients above `4.5` over the reading bandwidth hold nothing of the kernel (4e-5) and are left
+        out. For code that takes the working unit for the bandwidth, and for speed. The surface itself is
+        returned where nothing changes, or where the axes are read at different ratios.
+        """
+        lattice = self._lattice
+        ratios = self.read_bandwidth / lattice.bandwidth
+        ratio = float(ratios[0])
+        if lattice.scales == (1.0,) or not np.allclose(ratios, ratio, rtol=1e-9):
+            return self
+        design = LatticeDesign(
+            lattice.columns,
+            lattice.lower,
+            lattice.upper,
+            lattice.bandwidth * ratio,
+            lattice.order,
+            lattice.zero_weight,
+            lattice.read_ratio / ratio,
+            # A little below what is there, so that rounding cannot ask for one frequency more.
+            min(DEFAULT_CUT, lattice.largest_frequency * ratio * (1 - 1e-9)),
+        )
+        place = [np.array(p) for p in np.unravel_index(design.pair_index, design.half_shape)]
+        for a in range(1, self.dimension):
+            place[a] = place[a] + int(lattice.half_sizes[a]) - int(design.half_sizes[a])
+        kept = np.searchsorted(lattice.pair_index, np.ravel_multi_index(tuple(place), lattice.half_shape))
+        return LatticeSurface(
+            design,
+            self.phi[kept],
+            self.part_variance[kept],
+            self.n_effective,
+            design.bandwidth,
+            self.read_order,
+        )
 
     def marginal(self, columns: Sequence[str] | str) -> LatticeSurface:
         """Return the exact marginal surface of the named columns. Post-processing: free."""

@@ -96,20 +96,28 @@ def _lattice_oscillation_bound(design: LatticeDesign) -> float:
     periodised kernel: `sum_all kappa cos(w.t) >= m (S_in + S_out)`, `m` from
     `_periodised_infimum`. Dropping the outer terms costs at most `S_out`, dropping zero costs 1:
     `c >= (m (S_in + S_out) - 1 - S_out) / (S_in - 1)`.
+
+    For a ladder `kappa(w) = sum_s c_s kappa_1(s w)` with `c_s > 0`, `sum c_s = 1`, the same holds term by
+    term: the part of scale s is the periodised kernel on a torus of sides `L/s` in its own units, with its
+    own sum `S_s` and infimum `m_s`, and `sum_s c_s m_s S_s` takes the place of `m (S_in + S_out)`. For order
+    2 every part is positive, so a mixture costs nothing but its share of `S_out`.
     """
     inside = 1 / design.natural_zero_weight
-    everything = _full_lattice_sum(design)
-    # Both sums are accurate to a few ulps; the allowance keeps the bound on the safe side.
+    everything = lowest = 0.0
+    for scale, coefficient in design.mixture:
+        part = coefficient * _full_lattice_sum(design.sides / scale, design.order)
+        everything += part
+        lowest += part * _periodised_infimum(design.sides / scale, design.order)
+    # The sums are accurate to a few ulps; the allowance keeps the bound on the safe side.
     outside = max(0.0, everything - inside) + 1e-12 * everything
-    lowest = _periodised_infimum(design)
     # A mean of cosines is never below -1, whatever the cut.
-    return max(-1.0, (lowest * (inside + outside) - 1 - outside) / (inside - 1))
+    return max(-1.0, (lowest * (1 + 1e-12) - 1 - outside) / (inside - 1))
 
 
-def _full_lattice_sum(design: LatticeDesign) -> float:
-    """Return the sum of the spectrum over the whole dual lattice, by products of one-axis sums."""
+def _full_lattice_sum(sides: FloatArray, order: int) -> float:
+    """Return the sum of the spectrum over the dual lattice of a torus, by products of one-axis sums."""
     moments = []
-    for side in design.sides:
+    for side in sides:
         w = (
             2
             * np.pi
@@ -122,16 +130,16 @@ def _full_lattice_sum(design: LatticeDesign) -> float:
     product = float(np.prod(m[:, 0]))
     total = product
     second = m[:, 1] / m[:, 0]
-    if design.order >= 4:
+    if order >= 4:
         total += product * float(second.sum()) / 2
-    if design.order >= 6:
+    if order >= 6:
         fourth = m[:, 2] / m[:, 0]
         squares = float(fourth.sum() + second.sum() ** 2 - (second**2).sum())
         total += product * squares / 8
     return total
 
 
-def _periodised_infimum(design: LatticeDesign) -> float:
+def _periodised_infimum(sides: FloatArray, order: int) -> float:
     """Bound the periodised kernel, normalised at zero, from below.
 
     Order 2: a sum of positive images, so 0. Higher orders: `t` reduces to the cell
@@ -142,16 +150,16 @@ def _periodised_infimum(design: LatticeDesign) -> float:
     the images of one axis are bounded by `u` at `(m - 1/2) L`, the cell itself by the peak. The value
     at zero is at least `1 - S`.
     """
-    if design.order == 2:
+    if order == 2:
         return 0.0
     steps = np.arange(1, 50)[:, None] - 0.5
-    distance = steps * design.sides
-    envelope = (1 + distance**2 / 2) ** (design.order // 2 - 1) * np.exp(-(distance**2) / 2)
-    peak = 1.0 if design.order == 4 else 4 / math.e
-    images = float(np.prod(peak + 2 * envelope.sum(axis=0)) - peak**design.dimension)
+    distance = steps * sides
+    envelope = (1 + distance**2 / 2) ** (order // 2 - 1) * np.exp(-(distance**2) / 2)
+    peak = 1.0 if order == 4 else 4 / math.e
+    images = float(np.prod(peak + 2 * envelope.sum(axis=0)) - peak**sides.size)
     if images >= 0.5:
         raise InvalidArgument("the box is too small for a kernel of this order; use order=2")
-    return (kernel_infimum(design.order, design.dimension) - images) / (1 - images)
+    return (kernel_infimum(order, sides.size) - images) / (1 - images)
 
 
 def random_feature_deviation(design: RandomDesign, failure_probability: float) -> float:

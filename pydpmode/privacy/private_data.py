@@ -34,8 +34,9 @@ from .grams_plan import GramsPlan, check_offered, plan_grams
 from .ledger import Ledger
 from .noise import processors
 from .progress import progress_bar
+from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .sources import open_source
-from .surface_release import ReleasePlan, add_noise, plan_release, to_lattice
+from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
 BLOCK_ROWS = 2**17
@@ -223,8 +224,8 @@ class PrivateData:
 
     # -- releases -------------------------------------------------------------------------------
 
-    def plan(self, design: Design, *, epsilon: float, delta: float) -> ReleasePlan:
-        """Calibrate a surface release without reading or charging anything."""
+    def plan(self, design: Design, *, epsilon: float, delta: float, mu: float | None = None) -> ReleasePlan:
+        """Calibrate a surface release without reading or charging anything; see `plan_release`."""
         n = self._n_max if self._n_units is None else self._n_units
         by_block = self._unit == "row" and self._adjacency == "replace"
         return plan_release(
@@ -237,6 +238,7 @@ class PrivateData:
             depth=2 * BLOCK_ROWS if self._unit == "person" else min(n, BLOCK_ROWS),
             roundings=1 if by_block or self._unit == "person" else math.ceil(n / BLOCK_ROWS),
             largest_total=max(n, BLOCK_ROWS),
+            mu=mu,
         )
 
     def release_surface(
@@ -266,15 +268,61 @@ class PrivateData:
         self._check_request(design, coordinates, seed, notes)
         plan = self.plan(design, epsilon=epsilon, delta=delta)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
+        spent = self._spent(plan, coordinates, label, seed, notes)
+        return self._surface(plan, coordinates, entry, seed, spent)
+
+    def release_scaled_surface(
+        self,
+        design_for: Callable[[FloatArray | None], Design],
+        coordinates: Sequence[Coordinate],
+        *,
+        epsilon: float,
+        delta: float,
+        label: str = "",
+        seed: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> ReleasedSurface:
+        """Charge the ledger once, release the quartiles of every coordinate, then the surface of a design.
+
+        (epsilon, delta)-DP together, for `adjacency` of one `unit`, given public bounds; two passes over
+        the rows. `design_for` takes released quartiles (d, 2) in the coordinates' units, or None for the
+        largest design it may choose; it must not fail. Raises as `release_surface` does.
+        """
+        largest = design_for(None)
+        self._check_request(largest, coordinates, seed, notes)
+        reserve = reserved(self.plan(largest, epsilon=epsilon, delta=delta))
+        lower, upper = self.box(coordinates)
+        quantiles = plan_quantiles(lower, upper, reserve)
+        entry = self._ledger.charge(quantiles.charge(reserve, label, seed is not None))
         try:
-            # The sum without noise has no name here: a traceback's variables are often logged.
-            vector = add_noise(plan, self._lattice_sum(plan, coordinates), seed)
+            counts = self._each_block(coordinates, lambda block, _: cell_weights(block, lower, upper))
+            design = design_for(draw_quantiles(quantiles, counts, seed))
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
             raise
-        surface = ReleasedSurface.from_vector(
-            design, vector, self._spent(plan, coordinates, label, seed, notes), tuple(coordinates)
+        self._check_request(design, coordinates, seed, notes)
+        plan = quantiles.held(
+            self.plan(design, epsilon=epsilon, delta=delta, mu=quantiles.surface_mu), reserve
         )
+        spent = self._spent(plan, coordinates, label, seed, notes)
+        return self._surface(plan, coordinates, entry, seed, spent)
+
+    def _surface(
+        self,
+        plan: ReleasePlan,
+        columns: Sequence[Coordinate],
+        entry: str,
+        seed: int | None,
+        spent: PrivacySpent,
+    ) -> ReleasedSurface:
+        """Release a surface that has been charged."""
+        try:
+            # The sum without noise has no name here: a traceback's variables are often logged.
+            vector = add_noise(plan, self._lattice_sum(plan, columns), seed)
+        except BaseException as problem:
+            traceback.clear_frames(problem.__traceback__)
+            raise
+        surface = ReleasedSurface.from_vector(plan.design, vector, spent, tuple(columns))
         self._ledger.mark_released(entry)
         return surface
 
@@ -363,22 +411,7 @@ class PrivateData:
         self, design: Design | GramsPlan, coordinates: Sequence[Coordinate], seed: object, notes: object
     ) -> None:
         """Refuse what would fail, or void the guarantee, after the charge."""
-        lower, upper = self.box(coordinates)
-        names = tuple(c.name for c in coordinates)
-        # The sensitivity of random features is bounded over the design's box alone.
-        if names != design.columns or not (
-            np.array_equal(lower, design.lower) and np.array_equal(upper, design.upper)
-        ):
-            raise InvalidArgument(
-                f"the design (columns {list(design.columns)}) does not fit the coordinates {list(names)} and "
-                "their box; make it from coordinate() and box() of this PrivateData"
-            )
-        if seed is not None:
-            as_whole(seed, "seed", 0)
-        if isinstance(notes, str) or not (
-            isinstance(notes, Sequence) and all(isinstance(note, str) for note in notes)
-        ):
-            raise InvalidArgument("notes must be a sequence of texts, such as ('chosen from the data',)")
+        check_request(design, coordinates, self.box(coordinates), seed, notes)
 
     def _spent(
         self,
@@ -410,19 +443,16 @@ class PrivateData:
 
     def _lattice_sum(self, plan: ReleasePlan, coordinates: Sequence[Coordinate]) -> NDArray[np.int64]:
         if self._unit == "person":
-            total, sums = self._sum_blocks(plan, coordinates, _FloatSum(plan.design.n_pairs))
+            # A person's rows may lie in several blocks: nothing is rounded before they are together.
+            total, sums = 0.0, np.zeros(plan.design.n_pairs, dtype=np.complex128)
+            for part, part_sums in self._block_sums(plan, coordinates):
+                total += part
+                sums += part_sums
             return to_lattice(plan, total, sums)
         integers = np.zeros(plan.length, dtype=np.int64)
         for total, sums in self._block_sums(plan, coordinates):
             integers += to_lattice(plan, total, sums)
         return integers
-
-    def _sum_blocks(
-        self, plan: ReleasePlan, coordinates: Sequence[Coordinate], accumulator: _FloatSum
-    ) -> tuple[float, ComplexArray]:
-        for total, sums in self._block_sums(plan, coordinates):
-            accumulator.add(total, sums)
-        return accumulator.total, accumulator.sums
 
     def _block_sums(
         self, plan: ReleasePlan, coordinates: Sequence[Coordinate]
@@ -546,18 +576,6 @@ class PrivateData:
             f"PrivateData({units} {self._unit}s, columns {list(self.columns)}; "
             f"budget epsilon {self._budget.epsilon:g}, delta {self._budget.delta:g}; epsilon left {left:.4g})"
         )
-
-
-class _FloatSum:
-    """Sum of complex vectors and totals in double precision."""
-
-    def __init__(self, length: int) -> None:
-        self.total = 0.0
-        self.sums: ComplexArray = np.zeros(length, dtype=np.complex128)
-
-    def add(self, total: float, sums: ComplexArray) -> None:
-        self.total += total
-        self.sums += sums
 
 
 def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:

@@ -8,17 +8,20 @@ surface is (epsilon, delta)-differentially private for the stated adjacency, giv
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import Adjacency
+from ..budget import Adjacency, as_whole
 from ..errors import InvalidArgument
 from ..numerics.designs import Design, RandomDesign
 from ..numerics.feature_sums import FAST_TOLERANCE, TRANSFORM_TOLERANCE
 from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
+from ..results.coordinates import Coordinate
 from .accounting import Charge
 from .features import Sensitivity, arithmetic_margin, exact_sensitivity
 from .gaussian import discrete_gaussian_slack, gaussian_mu
@@ -102,6 +105,7 @@ def plan_release(
     depth: int,
     roundings: int,
     largest_total: int,
+    mu: float | None = None,
 ) -> ReleasePlan:
     """Calibrate the noise of a surface release. Reads nothing.
 
@@ -117,6 +121,9 @@ def plan_release(
         How many separately rounded sums one unit can change (each adds `g sqrt(D')`).
     largest_total : int
         Public ceiling of the total weight, so that no integer overflows.
+    mu : float, optional
+        Sensitivity over noise scale, where the release is one part of what meets (epsilon, delta) and the
+        whole has been accounted for elsewhere; from (epsilon, delta) when omitted.
     """
     if abs(math.fsum(design.pair_weights) + design.zero_weight - 1) > 1e-9:
         raise InvalidArgument("the weights of the design do not sum to 1; make a new design")
@@ -134,10 +141,11 @@ def plan_release(
         failure,
     )
     # The discrete Gaussian's cost depends on sigma; a calibration without it bounds it from above.
-    first = sensitivity.total / gaussian_mu(epsilon, delta, extra_delta=failure)
+    first = sensitivity.total / (mu or gaussian_mu(epsilon, delta, extra_delta=failure))
     slack, tail = discrete_gaussian_slack(length, first / step, sensitivity.total / first)
     extra = failure + tail
-    mu = gaussian_mu(epsilon, delta, extra_delta=extra, slack=slack)
+    if mu is None:
+        mu = gaussian_mu(epsilon, delta, extra_delta=extra, slack=slack)
     sigma = sensitivity.total / mu
     while sensitivity.total / sigma > mu:
         # The division was rounded to the unsafe side.
@@ -148,6 +156,42 @@ def plan_release(
             "give a larger epsilon or delta"
         )
     return ReleasePlan(design, epsilon, delta, adjacency, sensitivity, sigma, step, extra, slack, tolerance)
+
+
+class _OnBox(Protocol):
+    """What a release is planned on: named coordinates and their box."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def lower(self) -> FloatArray: ...
+    @property
+    def upper(self) -> FloatArray: ...
+
+
+def check_request(
+    design: _OnBox,
+    coordinates: Sequence[Coordinate],
+    box: tuple[FloatArray, FloatArray],
+    seed: object,
+    notes: object,
+) -> None:
+    """Refuse what would fail, or void the guarantee, after the charge."""
+    names = tuple(c.name for c in coordinates)
+    # The sensitivity of random features is bounded over the design's box alone.
+    if names != design.columns or not (
+        np.array_equal(box[0], design.lower) and np.array_equal(box[1], design.upper)
+    ):
+        raise InvalidArgument(
+            f"the design (columns {list(design.columns)}) does not fit the coordinates {list(names)} and "
+            "their box; make it from coordinate() and box() of this PrivateData"
+        )
+    if seed is not None:
+        as_whole(seed, "seed", 0)
+    if isinstance(notes, str) or not (
+        isinstance(notes, Sequence) and all(isinstance(note, str) for note in notes)
+    ):
+        raise InvalidArgument("notes must be a sequence of texts, such as ('chosen from the data',)")
 
 
 def _lattice_step(base: float, length: int, largest_total: int) -> float:
