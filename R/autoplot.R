@@ -5,7 +5,9 @@
 #' @param ... Not used.
 #' @return A ggplot.
 #' @examplesIf dpmode:::python_works() && requireNamespace("ggplot2", quietly = TRUE)
-#' fit <- dp_modes(~age, dp_data("wages"), bounds = list(age = c(15, 90)), epsilon = 1, delta = 1e-6)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
 #' ggplot2::autoplot(fit)
 #' @name autoplot
 NULL

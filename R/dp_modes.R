@@ -53,7 +53,8 @@
 #' @seealso [preview_modes()] to plan a release without reading a row.
 #' @examplesIf dpmode:::python_works()
 #' fit <- dp_modes(~ age + log(wage), dp_data("wages"),
-#'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), epsilon = 1, delta = 1e-6
+#'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), resolution = c(age = 1),
+#'   epsilon = 1, delta = 1e-6
 #' )
 #' fit
 #' confint(fit)
@@ -88,7 +89,8 @@ dp_modes <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL,
 #'   share of the records, `modes`: the chance that they are found, and their standard errors.
 #' @examplesIf dpmode:::python_works()
 #' preview_modes(~ age + log(wage), dp_data("wages"),
-#'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), epsilon = 1, delta = 1e-6
+#'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), resolution = c(age = 1),
+#'   epsilon = 1, delta = 1e-6
 #' )
 #' @export
 preview_modes <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL, ..., n = NULL, spread = NULL,

@@ -20,7 +20,8 @@ surface_palette <- function(n) c("#FFFFFF", grDevices::hcl.colors(n - 1L, "YlGnB
 #' @return `x`, invisibly.
 #' @examplesIf dpmode:::python_works()
 #' fit <- dp_modes(~ age + log(wage), dp_data("wages"),
-#'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), epsilon = 1, delta = 1e-6
+#'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), resolution = c(age = 1),
+#'   epsilon = 1, delta = 1e-6
 #' )
 #' plot(fit)
 #' plot(surface(fit, columns = "age"))
@@ -90,7 +91,7 @@ axis_of <- function(x, name) {
 }
 
 draw_axis <- function(side, axis, ...) {
-  graphics::axis(side, at = axis$at, labels = axis$labels, las = 1L, col = NA, col.ticks = "grey30", ...)
+  graphics::axis(side, at = axis$at, labels = axis$labels, las = 1L, gap.axis = 0.3, col = NA, col.ticks = "grey30", ...)
 }
 
 draw_curve <- function(x, released, name, level, main, xlab, ylab, ...) {
@@ -138,7 +139,7 @@ draw_lines <- function(x, name, top) {
   room <- graphics::strwidth("000")
   for (k in seq_along(e$mode)) {
     if (k == 1L || min(abs(e$estimate[[k]] - e$estimate[seq_len(k - 1L)])) > room) {
-      graphics::text(e$estimate[[k]], top * 1.07, e$mode[[k]], col = mode_colour, font = 2L)
+      graphics::text(e$estimate[[k]], top * 1.07, e$mode[[k]], col = mode_colour, font = 2L, xpd = NA)
     }
   }
 }

@@ -3,7 +3,7 @@
 #' Residuals and fitted values are one number per private row, and a likelihood is a sum over the private rows: none of
 #' them was released, and a result holds no rows.
 #'
-#' @param object,x A result of this package.
+#' @param object A result of this package.
 #' @param ... Not used.
 #' @return None: an error of class `dpmode_NotReleased` that says why.
 #' @name refused

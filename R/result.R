@@ -102,7 +102,9 @@ mode_notes <- function(x) {
 #' @param ... Not used.
 #' @return An object of class `summary.dp_result`: the report, which prints as it is; `as.character()` gives the text.
 #' @examplesIf dpmode:::python_works()
-#' fit <- dp_modes(~age, dp_data("wages"), bounds = list(age = c(15, 90)), epsilon = 1, delta = 1e-6)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
 #' summary(fit, level = 0.9)
 #' @export
 summary.dp_result <- function(object, level = 0.95, format = c("text", "html", "latex", "csv"), ...) {
@@ -147,7 +149,9 @@ format.dp_result <- function(x, ...) strsplit(x$summary, "\n", fixed = TRUE)[[1L
 #'   one mode's location. `as.data.frame()`: the modes on the original scale, with 95% intervals. `nobs()`: the
 #'   number of records that were used, as released.
 #' @examplesIf dpmode:::python_works()
-#' fit <- dp_modes(~age, dp_data("wages"), bounds = list(age = c(15, 90)), epsilon = 1, delta = 1e-6)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
 #' coef(fit)
 #' confint(fit, level = 0.9)
 #' as.data.frame(fit)
@@ -218,7 +222,9 @@ formula.dp_result <- function(x, ...) x$formula
 #' @param ... Not used.
 #' @return Whole numbers, one per row: the number of the mode, `NA` where a value is missing.
 #' @examplesIf dpmode:::python_works()
-#' fit <- dp_modes(~age, dp_data("wages"), bounds = list(age = c(15, 90)), epsilon = 1, delta = 1e-6)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
 #' predict(fit, data.frame(age = c(20, 50, NA)))
 #' @export
 predict.dp_modes <- function(object, newdata, type = c("nearest", "basin"), ...) {
@@ -245,7 +251,9 @@ wire_new <- function(newdata) {
 #' @return A list of class `dp_privacy`: `epsilon`, `delta`, `adjacency`, `unit`, `mechanism`, `sensitivity`,
 #'   `noise_scale`, the public `bounds`, `simulated`, and the `statement` in words.
 #' @examplesIf dpmode:::python_works()
-#' fit <- dp_modes(~age, dp_data("wages"), bounds = list(age = c(15, 90)), epsilon = 1, delta = 1e-6)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
 #' privacy(fit)
 #' @export
 privacy <- function(x, ...) UseMethod("privacy")
@@ -281,7 +289,9 @@ print.dp_privacy <- function(x, ...) {
 #' @param path The file; compressed when its name ends in `.gz`.
 #' @return `dp_read()`: the result or surface. `dp_write()`: the path, invisibly.
 #' @examplesIf dpmode:::python_works()
-#' fit <- dp_modes(~age, dp_data("wages"), bounds = list(age = c(15, 90)), epsilon = 1, delta = 1e-6)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
 #' file <- dp_write(fit, tempfile(fileext = ".json.gz"))
 #' coef(dp_read(file))
 #' @export

@@ -11,7 +11,8 @@
 #'   `simulate()` synthetic rows, [share_between()] the share of the density in a box, `as.data.frame()` a grid.
 #' @examplesIf dpmode:::python_works()
 #' fit <- dp_modes(~ age + log(wage), dp_data("wages"),
-#'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), epsilon = 1, delta = 1e-6
+#'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), resolution = c(age = 1),
+#'   epsilon = 1, delta = 1e-6
 #' )
 #' s <- surface(fit, columns = "age")
 #' s
@@ -121,7 +122,9 @@ as.data.frame.dp_surface <- function(x, row.names = NULL, optional = FALSE, ...,
 #'   are taken whole.
 #' @return One number; by noise it may fall a little outside 0 to 1.
 #' @examplesIf dpmode:::python_works()
-#' fit <- dp_modes(~age, dp_data("wages"), bounds = list(age = c(15, 90)), epsilon = 1, delta = 1e-6)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
 #' share_between(fit, list(age = c(30, 40)))
 #' @export
 share_between <- function(x, range) {

@@ -13,7 +13,9 @@
 #'   `reliable`, `significant`. `glance()`: one row: number of modes, `nobs` as released, the guarantee, noise.
 #'   `augment()`: `newdata` with the column `.component`.
 #' @examplesIf dpmode:::python_works()
-#' fit <- dp_modes(~age, dp_data("wages"), bounds = list(age = c(15, 90)), epsilon = 1, delta = 1e-6)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
 #' tidy(fit)
 #' glance(fit)
 #' augment(fit, data.frame(age = c(20, 50)))
