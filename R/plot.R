@@ -156,7 +156,8 @@ draw_map <- function(x, released, names, level, main, xlab, ylab, key, ...) {
   graphics::par(mar = c(4.2, max(4.2, 2.4 + 0.55 * widest), 3, 0.8))
   levels <- if (!is.null(grid)) pretty(c(0, max(grid$density)), 12L)
   map_panel(x, grid, names, axes, levels, level, ...)
-  graphics::title(main = main, font.main = 1L, cex.main = 1.05)
+  # From the left edge, and on over the key where it is long.
+  graphics::mtext(main, side = 3L, line = 1, adj = 0, xpd = NA)
   graphics::title(xlab = if (is.null(xlab)) axes[[1L]]$title else xlab)
   graphics::title(ylab = if (is.null(ylab)) axes[[2L]]$title else ylab, line = 1.3 + 0.55 * widest)
   if (key && !is.null(grid)) draw_key(levels, names)
