@@ -32,6 +32,7 @@ from pydpmode.results.released_surface import ReleasedSurface
 from pydpmode.results.results import DensityModesResults, load_results
 
 from . import describe as tables
+from . import regression
 from .arguments import plain
 from .requests import checked, handles, options_of, preview_of, source_of, surface_from
 from .wire import RList, decode, encode
@@ -160,6 +161,7 @@ def _signatures() -> Reply:
         "DensityModes.fit": DensityModes.fit,
         "DensityModes.preview": DensityModes.preview,
         "GramsOptions": GramsOptions,
+        **regression.SIGNATURES,
     }
     return {
         name: [p for p in inspect.signature(entry).parameters if p != "self"]
@@ -342,6 +344,7 @@ def _surface_share(state: str, lower: Any, upper: Any) -> float:
 
 
 _OPERATIONS: dict[str, Operation] = {
+    **regression.OPERATIONS,
     "versions": _versions,
     "echo": _echo,
     "signatures": _signatures,
