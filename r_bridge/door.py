@@ -31,8 +31,8 @@ from pydpmode.results.coordinates import points_of
 from pydpmode.results.released_surface import ReleasedSurface
 from pydpmode.results.results import DensityModesResults, load_results
 
+from . import clusters, regression
 from . import describe as tables
-from . import regression
 from .arguments import plain
 from .requests import checked, handles, options_of, preview_of, source_of, surface_from
 from .wire import RList, decode, encode
@@ -162,6 +162,7 @@ def _signatures() -> Reply:
         "DensityModes.preview": DensityModes.preview,
         "GramsOptions": GramsOptions,
         **regression.SIGNATURES,
+        **clusters.SIGNATURES,
     }
     return {
         name: [p for p in inspect.signature(entry).parameters if p != "self"]
@@ -345,6 +346,7 @@ def _surface_share(state: str, lower: Any, upper: Any) -> float:
 
 _OPERATIONS: dict[str, Operation] = {
     **regression.OPERATIONS,
+    **clusters.OPERATIONS,
     "versions": _versions,
     "echo": _echo,
     "signatures": _signatures,

@@ -16,7 +16,15 @@ from typing import Any
 
 import pandas as pd
 
-from pydpmode import Budget, DensityModes, GramsOptions, ModalRegression, PrivateData, datasets
+from pydpmode import (
+    Budget,
+    DensityModes,
+    GramsOptions,
+    ModalClustering,
+    ModalRegression,
+    PrivateData,
+    datasets,
+)
 
 TABLE = Path(__file__).with_name("cases.json")
 
@@ -94,7 +102,7 @@ def cases() -> list[Case]:
             f"private table, {name}", {"name": "with persons", "n": 900, "seed": 3}, _SQUARE, ["x", "y"]
         )
         found.append({**case, "private": given})
-    return found + regression_cases()
+    return found + regression_cases() + clustering_cases()
 
 
 def regression_cases() -> list[Case]:
@@ -124,6 +132,23 @@ def regression_cases() -> list[Case]:
 
 def _regression(name: str, data: Case, bounds: Case, formula: str, **options: Any) -> Case:
     return {**_case(name, data, bounds, [], **options), "model": "regression", "formula": formula}
+
+
+def clustering_cases() -> list[Case]:
+    """Return the cases of modal clustering."""
+    options: dict[str, dict[str, Any]] = {
+        "four": {"n_clusters": 4},
+        "number found": {},
+        "modes": {"centres": "modes"},
+        "bandwidth": {"n_clusters": 4, "bandwidth": 0.7},
+        "rate": {"false_split_rate": 0.3},
+        "public transform": {"n_clusters": 4, "public_transform": "divided by 2 in an earlier study"},
+    }
+    found = [
+        _case(f"clusters, {name}", _GAUSSIANS, _SQUARE, ["x", "y"], **given)
+        for name, given in options.items()
+    ]
+    return [{**case, "model": "clusters"} for case in found]
 
 
 def _case(name: str, data: Case, bounds: Case, columns: list[str], **options: Any) -> Case:
@@ -212,10 +237,29 @@ def _branch_numbers(fit: Any) -> dict[str, Any]:
     }
 
 
+def _clusters(case: Case, table: Any, options: dict[str, Any]) -> ModalClustering:
+    return ModalClustering(table, case["columns"], **options)
+
+
+def _cluster_numbers(fit: Any) -> dict[str, Any]:
+    errors, interval = fit.std_errors, fit.conf_int(0.9)
+    return {
+        "estimate": fit.params.to_numpy().ravel(),
+        **{f"std_error_{source}": errors[source].to_numpy() for source in ("privacy", "sampling", "total")},
+        "lower": interval["lower"].to_numpy(),
+        "upper": interval["upper"].to_numpy(),
+        "share": fit.shares["share"].to_numpy(),
+        "share_se": fit.shares["total"].to_numpy(),
+        "found_again": fit.stability["found_again"].to_numpy(),
+        "significance": fit.stability["significance"].to_numpy(),
+    }
+
+
 # Name in the table -> how the model is made, and which of its numbers are compared.
 FAMILIES: dict[str, tuple[Callable[..., Any], Callable[[Any], dict[str, Any]]]] = {
     "modes": (_modes, _mode_numbers),
     "regression": (_regressions, _branch_numbers),
+    "clusters": (_clusters, _cluster_numbers),
 }
 
 

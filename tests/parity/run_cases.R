@@ -67,6 +67,23 @@ families <- list(
         list(lower = interval[, 1L], upper = interval[, 2L], mass = fit$mass$mass)
       )
     }
+  ),
+  clusters = list(
+    fit = function(case, given, options) {
+      names(options)[names(options) == "n_clusters"] <- "k"
+      do.call(dpmode::dp_modal_clusters, c(list(make_formula(unlist(case$columns), NULL)), given, options))
+    },
+    numbers = function(fit) {
+      t <- dpmode::tidy(fit)
+      interval <- stats::confint(fit, level = 0.9)
+      one <- !duplicated(t$component)
+      list(
+        estimate = as.vector(t(stats::coef(fit))), std_error_privacy = t$std.error.privacy,
+        std_error_sampling = t$std.error.sampling, std_error_total = t$std.error, lower = interval[, 1L],
+        upper = interval[, 2L], share = t$proportion[one], share_se = t$std.error.proportion[one],
+        found_again = t$found.again[one], significance = t$statistic[one]
+      )
+    }
   )
 )
 
