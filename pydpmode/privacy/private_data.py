@@ -304,7 +304,7 @@ class PrivateData:
         plan = quantiles.held(
             self.plan(design, epsilon=epsilon, delta=delta, mu=quantiles.surface_mu), reserve
         )
-        spent = self._spent(plan, coordinates, label, seed, notes)
+        spent = self._spent(plan, coordinates, label, seed, notes, "quartiles, surface")
         return self._surface(plan, coordinates, entry, seed, spent)
 
     def _surface(
@@ -420,8 +420,9 @@ class PrivateData:
         label: str,
         seed: int | None,
         notes: Sequence[str],
+        what: str = "surface",
     ) -> PrivacySpent:
-        what = plan.mechanism if isinstance(plan, GramsPlan) else "surface"
+        what = plan.mechanism if isinstance(plan, GramsPlan) else what
         return PrivacySpent(
             epsilon=plan.epsilon,
             delta=plan.delta,
