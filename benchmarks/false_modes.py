@@ -1,16 +1,16 @@
 """How often data with one mode are said to have more: the false-mode rate at the default.
 
 Normal, t5, gamma and uniform data and an exponential piled at a bound, every coordinate the same, drawn
-inside the box (what clipping would pile on its faces would be modes of the clipped data). Sizes from nothing
-to speak of to 50,000 and epsilon from .1 to 5, one to three dimensions. The goal is at most .05 in every cell.
+inside the box (what clipping would pile on its faces would be modes of the clipped data). Sizes from
+next to nothing to 50,000, epsilon from .1 to 5, one to three dimensions. Wanted: at most .05 in every cell.
 
     python benchmarks/false_modes.py            # about forty minutes
     python benchmarks/false_modes.py --quick    # few runs of few cells, nothing written
 
 Rows go to benchmarks/results/false_modes.csv. `more_than_one`: share of runs that report two modes or more.
-`any_significant`: share with any mode that is said to be told from noise; of 20 records that is
-`false` too. `low`, `high`: 95% Clopper-Pearson interval of `more_than_one`. `beyond_chance`: whether so many runs
-or more would come with a probability below .05 / cells if the rate were .05.
+`any_significant`: share with any mode that is said to be told from noise, which among 20 records is
+rarely so. `low`, `high`: 95% Clopper-Pearson interval of `more_than_one`. `beyond_chance`: whether so many
+runs or more would come with a probability below .05 / cells if the rate were .05.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DENSITIES: dict[str, tuple[Any, float, float]] = {
 }
 SIZES = (20, 700, 5000, 50_000)
 EPSILONS = (0.1, 1.0, 5.0)
-RUNS = {1: 200, 2: 100, 3: 40}
+RUNS = {1: 120, 2: 60, 3: 20}
 FIELDS = (
     "density",
     "dimension",
@@ -99,9 +99,7 @@ def main() -> None:
     table = []
     for dimension, name, n, epsilon in cells:
         start, runs = time.perf_counter(), 10 if arguments.quick else RUNS[dimension]
-        found = np.array(
-            list(counts(name, dimension, n, epsilon, arguments.bandwidth, runs, arguments.seed))
-        )
+        found = np.array(list(counts(name, dimension, n, epsilon, arguments.bandwidth, runs, arguments.seed)))
         several = int((found[:, 0] > 1).sum())
         interval = stats.binomtest(several, runs).proportion_ci(method="exact")
         beyond = bool(stats.binom.sf(several - 1, runs, RATE) < 0.05 / len(cells))

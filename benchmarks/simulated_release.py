@@ -113,7 +113,11 @@ def simulated_surface(
 
 
 def reported_modes(
-    surface: ReleasedSurface, *, n_modes: int | None = None, false_mode_rate: float = 0.05, refine: bool = True
+    surface: ReleasedSurface,
+    *,
+    n_modes: int | None = None,
+    false_mode_rate: float = 0.05,
+    refine: bool = True,
 ) -> tuple[ReadingChoice, ModeSet]:
     """Return the reading of a surface and the modes that a fit would report."""
     reading = choose_reading(surface, n_modes=n_modes, false_mode_rate=false_mode_rate)

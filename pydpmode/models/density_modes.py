@@ -227,11 +227,15 @@ class DensityModes:
         name = label or f"density modes of {', '.join(c.name for c in coordinates)}"
         if self._grams is not None:
             return self._fit_grams(study, coordinates, request.choice(), budget, name, seed, sink)
-        cost = {"epsilon": budget.epsilon, "delta": budget.delta}
+        epsilon, delta = budget.epsilon, budget.delta
         if self._bandwidth == "private":
-            surface = study.release_scaled_surface(request.design, coordinates, **cost, label=name, seed=seed)
+            surface = study.release_scaled_surface(
+                request.design, coordinates, epsilon=epsilon, delta=delta, label=name, seed=seed
+            )
         else:
-            surface = study.release_surface(design, coordinates, **cost, label=name, seed=seed)
+            surface = study.release_surface(
+                design, coordinates, epsilon=epsilon, delta=delta, label=name, seed=seed
+            )
         self._released = surface
         _warn_features(surface, sink)
         _warn_unusable(surface, sink)

@@ -108,7 +108,9 @@ def _table_text(modes: pd.DataFrame, times: set[str]) -> str:
     for name in map(str, modes.columns):
         column = name.removesuffix(" s.e. privacy").removesuffix(" s.e. sampling")
         if name == "found":
-            texts = [f"{v:.2f}" if 0.005 <= v <= 0.995 else "<.01" if v < 0.5 else ">.99" for v in modes[name]]
+            texts = [
+                f"{v:.2f}" if 0.005 <= v <= 0.995 else "<.01" if v < 0.5 else ">.99" for v in modes[name]
+            ]
         elif name == "n for .9":
             texts = [f"{v:,.0f}" if math.isfinite(v) else "--" for v in modes[name]]
         elif column != name and column in times:

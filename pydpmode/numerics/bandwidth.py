@@ -144,7 +144,8 @@ def choose_bandwidth(
         if np.any(values > widths):
             raise InvalidArgument(
                 "a bandwidth above the width of its box shows nothing of the inside: "
-                f"got {values.tolist()} for widths {widths.tolist()} of {list(columns)} (dates and durations are in seconds)"
+                f"got {values.tolist()} for widths {widths.tolist()} of {list(columns)} "
+                "(dates and durations are in seconds)"
             )
         return BandwidthChoice(values, "given by the user")
     check_bandwidth(spec)

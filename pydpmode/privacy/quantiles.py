@@ -40,7 +40,8 @@ from .grams_calibration import draws_mu
 from .grams_initialisation import exponential_draw
 from .surface_release import ReleasePlan
 
-CELLS = 2**16
+# Enough for bounds a thousand times too wide; an exact draw takes time in proportion.
+CELLS = 2**13
 WEIGHT_BITS = 20
 # Quartiles, as whole numbers a/b: robust, and their distance is what the scale comes from.
 QUARTILES = ((1, 4), (3, 4))

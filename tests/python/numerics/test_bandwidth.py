@@ -130,7 +130,9 @@ def test_a_rule_needs_the_number_of_records() -> None:
 # -- ladders, and the private rule -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("d", "scales"), [(1, (1.0, 0.5, 0.25, 0.125)), (2, (1.0, 0.5, 0.25)), (3, (1.0, 0.5))])
+@pytest.mark.parametrize(
+    ("d", "scales"), [(1, (1.0, 0.5, 0.25, 0.125)), (2, (1.0, 0.5, 0.25)), (3, (1.0, 0.5))]
+)
 def test_a_ladder_has_the_reference_bandwidth_as_its_widest(d: int, scales: tuple[float, ...]) -> None:
     box = {"columns": [f"x{i}" for i in range(d)], "lower": np.zeros(d), "upper": np.full(d, 9.0)}
     ladder = choose_bandwidth("ladder", n=2000, epsilon=1.0, **box)  # type: ignore[arg-type]

@@ -256,7 +256,9 @@ def test_a_ladder_is_the_mixture_of_its_scales(d: int, order: int) -> None:
     np.testing.assert_allclose(design.pair_weights, expected, rtol=1e-12)
     assert np.sqrt(squared.max()) <= design.cut / min(scales)
     # Each scale holds its share of the weight: the sum over a lattice is nearly the integral.
-    whole = [m * s**d * float(spectrum(order, squared * s**2).sum()) for s, m in zip(scales, masses, strict=True)]
+    whole = [
+        m * s**d * float(spectrum(order, squared * s**2).sum()) for s, m in zip(scales, masses, strict=True)
+    ]
     if order == 2:
         np.testing.assert_allclose(np.array(whole) / sum(whole), masses, atol=0.04)
 

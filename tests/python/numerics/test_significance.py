@@ -194,9 +194,7 @@ def test_pure_noise_in_a_ladder_rarely_has_a_persistent_peak(dimension: int, wid
     """Five in a hundred surfaces may have one in any reading; the seed is not that of the calibration."""
     ladder = LADDERS[dimension]
     box = np.zeros(dimension), np.full(dimension, float(width)), np.ones(dimension)
-    design = LatticeDesign(
-        tuple("abc"[:dimension]), *box, scales=ladder.scales, masses=ladder.masses
-    )
+    design = LatticeDesign(tuple("abc"[:dimension]), *box, scales=ladder.scales, masses=ladder.masses)
     variance = 1 / design.pair_weights
     random = np.random.default_rng(3)
     false = np.zeros(2)

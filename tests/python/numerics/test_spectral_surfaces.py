@@ -416,7 +416,9 @@ def test_reading_units_change_nothing_but_the_units(d: int, order: int, ratio: f
     for one, other, share in pairs:
         np.testing.assert_allclose(one, other, atol=share * np.abs(other).max())
     for name, rtol in (("value", 1e-3), ("gradient", 6e-3)):
-        np.testing.assert_allclose(getattr(same.noise, name), getattr(reading.noise, name), rtol=rtol, atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(same.noise, name), getattr(reading.noise, name), rtol=rtol, atol=1e-12
+        )
     np.testing.assert_allclose(same.noise_length, reading.noise_length, rtol=6e-3)
 
 
@@ -436,7 +438,7 @@ def test_a_ladder_is_refused_below_its_narrowest_bandwidth_and_above_its_widest(
     ladder = ladder_of(1)
     ladder.at_bandwidth(BANDWIDTH[:1] * 0.25 * 0.77)
     for ratio in (0.25 * 0.75, 1.6):
-        with pytest.raises(InvalidArgument, match="can be read at bandwidths a: 0.114 to 0.9"):
+        with pytest.raises(InvalidArgument, match=r"can be read at bandwidths a: 0\.114 to 0\.9"):
             ladder.at_bandwidth(BANDWIDTH[:1] * ratio)
 
 
@@ -453,7 +455,5 @@ def test_the_noise_of_a_ladder_against_draws() -> None:
         for ratio in (1.0, 0.5, 0.25):
             values.append(noise.at_bandwidth(design.bandwidth * ratio).density(np.array([[0.1]]))[0])
     measured = np.var(np.reshape(values, (1500, 3)), axis=0)
-    stated = [
-        noise.at_bandwidth(design.bandwidth * ratio).noise.value for ratio in (1.0, 0.5, 0.25)
-    ]
+    stated = [noise.at_bandwidth(design.bandwidth * ratio).noise.value for ratio in (1.0, 0.5, 0.25)]
     np.testing.assert_allclose(measured, stated, rtol=0.15)

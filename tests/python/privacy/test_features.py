@@ -329,7 +329,9 @@ def test_replacing_one_row_moves_the_sum_of_a_ladder_by_at_most_delta(
 def ladder_plan(d: int, order: int) -> ReleasePlan:
     ladder: Any = {"scales": (1.0, 0.5), "masses": (0.6, 0.4)} if d == 3 else LADDER
     return plan_release(
-        LatticeDesign(NAMES[:d], np.zeros(d), np.full(d, (5.0, 5.0, 2.0)[d - 1]), np.ones(d), order, **ladder),
+        LatticeDesign(
+            NAMES[:d], np.zeros(d), np.full(d, (5.0, 5.0, 2.0)[d - 1]), np.ones(d), order, **ladder
+        ),
         epsilon=1.0,
         delta=1e-6,
         adjacency="replace",
