@@ -120,7 +120,10 @@ def _add_modes(commands: Any) -> None:
         "--n-modes", type=int, metavar="K", help="number of modes (found by significance when omitted)"
     )
     what.add_argument(
-        "--bandwidth", metavar="RULE|H|A=H,B=H", default="reference", help="reference, paper, or numbers"
+        "--bandwidth",
+        metavar="RULE|H|A=H,B=H",
+        default="ladder",
+        help="ladder (default), private, reference, paper, or numbers",
     )
     what.add_argument(
         "--resolution",

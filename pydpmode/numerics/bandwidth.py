@@ -3,8 +3,8 @@
 The widest bandwidth of a rule is a share of the box width (or of a released spread) that falls with the
 number of records like the best rate for gradients, and more slowly where privacy noise dominates. A ladder
 is released at that bandwidth and at narrower ones, and read at the one that shows the most modes
-(`scale_choice`), so that a box several times too wide costs little. Constants were set on the tuning
-seeds of benchmarks/bandwidth_study.py; docs/bandwidth.md has the measured comparison.
+(`scale_choice`), so that a box several times too wide costs little. Constants were set on other
+seeds than benchmarks/bandwidth_study.py reports; docs/bandwidth.md has the measured comparison.
 """
 
 from __future__ import annotations
