@@ -395,7 +395,7 @@ def _shared_fields(data: Mapping[str, Any]) -> dict[str, Any]:
             raise SurfaceFileError(f"the result holds a surface of unknown type {stored.get('type')!r}")
         surface = _named(SURFACE_READERS[stored["type"]])(stored)
     return {
-        "coordinates": tuple(Coordinate(**item) for item in data["coordinates"]),
+        "coordinates": tuple(Coordinate.from_dict(item) for item in data["coordinates"]),
         "facts": SurfaceFacts(
             lower=array_from(facts["lower"], (d,), False),
             upper=array_from(facts["upper"], (d,), False),

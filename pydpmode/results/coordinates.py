@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..errors import DuplicateColumns, InvalidArgument, NonNumericColumn, UnknownColumn, UnsupportedSource
+from ..numerics.expressions import Expression, parse_expression
 from ..numerics.surfaces import FloatArray
 
-Transform = Literal["identity", "log"]
+Transform = Literal["identity", "log", "expression"]
 Kind = Literal["number", "datetime", "timedelta"]
 
 _MICROSECONDS = 1e6
@@ -30,21 +30,40 @@ class Coordinate:
     name : str
         Name on the surface, such as "log(wage)".
     column : str
-        The original column, such as "wage".
-    transform : {"identity", "log"}
-        What was applied to the column, row by row, before the release.
+        The original column, such as "wage"; of an expression its name.
+    transform : {"identity", "log", "expression"}
+        What was applied, row by row, before the release.
     kind : {"number", "datetime", "timedelta"}
         Datetimes are held as seconds since 1970-01-01 UTC, durations as seconds.
+    expression : str
+        Of the columns, for the transform "expression", such as "sqrt(wage / hours)"; see
+        `numerics.expressions`. Not mapped back.
+    limits : pair of float, optional
+        Public limits of an expression's values: those outside count as the limit. Without them the limits
+        are what the bounds of the columns allow.
     """
 
     name: str
     column: str
     transform: Transform = "identity"
     kind: Kind = "number"
+    expression: str = ""
+    limits: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.transform not in ("identity", "log"):
-            raise InvalidArgument(f"transform must be 'identity' or 'log', got {self.transform!r}")
+        if self.transform not in ("identity", "log", "expression"):
+            raise InvalidArgument(
+                f"transform must be 'identity', 'log' or 'expression', got {self.transform!r}"
+            )
+        if (self.transform == "expression") != bool(self.expression):
+            raise InvalidArgument("expression= goes with transform='expression', and only with it")
+        if self.limits is not None:
+            low, high = (float(end) for end in self.limits)
+            if self.transform != "expression" or not (np.isfinite(high - low) and low < high):
+                raise InvalidArgument(
+                    f"limits of an expression must be finite, low < high; got {self.limits!r}"
+                )
+            object.__setattr__(self, "limits", (low, high))
         if self.kind not in ("number", "datetime", "timedelta"):
             raise InvalidArgument(f"kind must be 'number', 'datetime' or 'timedelta', got {self.kind!r}")
         if self.transform == "log" and self.kind != "number":
@@ -55,17 +74,49 @@ class Coordinate:
         """Return the coordinate of a numeric column that is used as it is."""
         return cls(name, name)
 
+    @classmethod
+    def of_expression(
+        cls, text: str, *, name: str | None = None, limits: tuple[float, float] | None = None
+    ) -> Coordinate:
+        """Return the coordinate of an expression of number columns."""
+        parse_expression(text)
+        return cls(name or text, name or text, "expression", "number", text, limits)
+
+    @property
+    def parsed(self) -> Expression:
+        """The expression, for the transform "expression"."""
+        return parse_expression(self.expression)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of the user's table that it is made of."""
+        return self.parsed.columns if self.transform == "expression" else (self.column,)
+
+    @property
+    def maps_back(self) -> bool:
+        """Whether values are shown on the original column's scale as well."""
+        return self.transform == "log"
+
+    def evaluate(self, values: Mapping[str, FloatArray]) -> FloatArray:
+        """Map values of the source columns, (b,) each, to the coordinate; NaN where one is NaN."""
+        if self.transform == "expression":
+            return self.parsed.evaluate(values)
+        return self.forward(values[self.column])
+
     def forward(self, values: FloatArray) -> FloatArray:
         """Map values of the original column (as floats) to the coordinate; NaN stays NaN."""
-        if self.transform == "identity":
+        if self.transform != "log":
             return values
         with np.errstate(divide="ignore", invalid="ignore"):
             # At or below zero the logarithm is taken as minus infinity: the lower bound, never missing.
             return np.where(values <= 0, -np.inf, np.log(values))
 
     def back_number(self, values: FloatArray) -> FloatArray:
-        """Map coordinates back to the original column, as floats (seconds for times)."""
-        if self.transform == "identity":
+        """Map coordinates back to the original column, as floats (seconds for times).
+
+        An expression stays as it is.
+        """
+        if self.transform != "log":
             return np.asarray(values, dtype=float)
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(values))
@@ -82,7 +133,17 @@ class Coordinate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dictionary."""
-        return dataclasses.asdict(self)
+        plain = {name: getattr(self, name) for name in ("name", "column", "transform", "kind")}
+        if self.transform != "expression":
+            return plain
+        return {**plain, "expression": self.expression, "limits": self.limits and list(self.limits)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Coordinate:
+        """Return a coordinate from `to_dict()`."""
+        given = dict(data)
+        limits = given.pop("limits", None)
+        return cls(**given, limits=None if limits is None else (float(limits[0]), float(limits[1])))
 
 
 def points_of(new: Any, coordinates: Sequence[Coordinate]) -> tuple[FloatArray, pd.Index[Any]]:
@@ -93,8 +154,18 @@ def points_of(new: Any, coordinates: Sequence[Coordinate]) -> tuple[FloatArray, 
         new = new.to_frame(coordinates[0].column) if len(coordinates) == 1 else new
     if not isinstance(new, pd.DataFrame):
         new = _frame_of(new, coordinates)
-    columns = [_column(new, coordinate) for coordinate in coordinates]
+    columns = [_values(new, coordinate) for coordinate in coordinates]
     return np.column_stack(columns), new.index
+
+
+def _values(frame: pd.DataFrame, coordinate: Coordinate) -> FloatArray:
+    """Return the coordinate of each row of new data: from its sources, or as it is under its own name."""
+    names = {str(name) for name in frame.columns}
+    if coordinate.transform != "expression" or (
+        coordinate.name in names and not names & {*coordinate.sources}
+    ):
+        return _column(frame, coordinate)
+    return coordinate.evaluate({c: _column(frame, Coordinate.plain(c)) for c in coordinate.sources})
 
 
 def _frame_of(new: Any, coordinates: Sequence[Coordinate]) -> pd.DataFrame:
