@@ -154,8 +154,8 @@ def coordinate_box(
         for column in c.sources:
             if column not in bounds:
                 raise MissingBounds(f"{column}: give public (low, high); bounds are known for {list(bounds)}")
-        if c.transform == "expression":
-            ends = np.array(_expression_range(c, bounds))
+        if c.derived:
+            ends = np.array(_derived_range(c, bounds))
             low.append(float(ends[0]))
             high.append(float(ends[1]))
             continue
@@ -168,10 +168,8 @@ def coordinate_box(
     return np.array(low), np.array(high)
 
 
-def _expression_range(
-    coordinate: Coordinate, bounds: Mapping[str, tuple[float, float]]
-) -> tuple[float, float]:
-    """Return the public range of an expression: its limits, or what the columns' bounds allow.
+def _derived_range(coordinate: Coordinate, bounds: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """Return the public range of a coordinate of several columns: its limits, or what the bounds allow.
 
     Raises
     ------
@@ -179,10 +177,15 @@ def _expression_range(
         When it is not defined everywhere inside the bounds, or the range is too wide or empty.
     """
     try:
-        allowed = coordinate.parsed.interval({c: bounds[c] for c in coordinate.sources})
+        low, high = coordinate.interval(bounds)
     except InvalidArgument as problem:
         raise InvalidBounds(str(problem)) from None
-    return coordinate.limits or allowed
+    if coordinate.transform == "affine" and not (math.isfinite(high - low) and low < high):
+        raise InvalidBounds(
+            f"{coordinate.name}: its range over the bounds of the columns is empty or overflows; "
+            "check its weights"
+        )
+    return coordinate.limits or (low, high)
 
 
 def log_lower_bound(column: str, low: float, high: float) -> float:
@@ -220,9 +223,9 @@ def coordinate_block(
 ) -> ClippedBlock:
     """Return a block of original columns as coordinates inside their box; each row by itself.
 
-    As `clip_block`, and the columns of an expression are clipped to their own bounds before it is
-    evaluated: its value is then finite. With `outside="ignore"` a row outside the bounds of one of
-    them, or outside the limits of the expression, gets weight 0.
+    As `clip_block`, and the columns of an expression or affine map are clipped to their own bounds before
+    it is evaluated: its value is then finite. With `outside="ignore"` a row outside the bounds of one of
+    them, or outside its limits, gets weight 0.
 
     Parameters
     ----------
@@ -237,32 +240,26 @@ def coordinate_block(
         As in `clip_block`.
     """
     lower, upper = coordinate_box(coordinates, bounds)
-    plain = all(c.transform != "expression" for c in coordinates)
-    if not plain or [c.column for c in coordinates] != list(columns):
+    derived = [c for c in coordinates if c.derived]
+    if derived or [c.column for c in coordinates] != list(columns):
         place = {name: row for row, name in enumerate(columns)}
+        parts = {name: raw[place[name]] for name in used_columns(derived)}
+        inside = {name: np.clip(part, *bounds[name]) for name, part in parts.items()}
         values = np.empty((len(coordinates), raw.shape[1]))
         for k, c in enumerate(coordinates):
-            if c.transform == "expression":
-                values[k] = _expression_values(c, {s: raw[place[s]] for s in c.sources}, bounds, outside)
-            else:
-                values[k] = raw[place[c.column]]
+            values[k] = c.evaluate(inside) if c.derived else raw[place[c.column]]
+            if outside == "ignore" and c.derived:
+                values[k, _any_outside({s: parts[s] for s in c.sources}, bounds)] = np.nan
         raw = values
     return clip_block(raw, coordinates, lower, upper, outside, weights)
 
 
-def _expression_values(
-    coordinate: Coordinate,
-    values: Mapping[str, FloatArray],
-    bounds: Mapping[str, tuple[float, float]],
-    outside: Outside,
-) -> FloatArray:
-    parts, gone = {}, np.zeros(next(iter(values.values())).shape, dtype=bool)
+def _any_outside(values: Mapping[str, FloatArray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
+    gone = np.zeros(next(iter(values.values())).shape, dtype=bool)
     for name, column in values.items():
         low, high = bounds[name]
-        if outside == "ignore":
-            gone |= (column < low) | (column > high)
-        parts[name] = np.clip(column, low, high)
-    return np.where(gone, np.nan, coordinate.evaluate(parts))
+        gone |= (column < low) | (column > high)
+    return gone
 
 
 def clip_block(
