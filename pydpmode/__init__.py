@@ -22,6 +22,7 @@ from .budget import Budget
 if TYPE_CHECKING:
     from . import datasets
     from .models.density_modes import DensityModes
+    from .models.preprocessing import PrivatePCA, PrivateScaler
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
     from .privacy.grams_options import GramsOptions
@@ -38,6 +39,8 @@ __all__ = [
     "KernelSurface",
     "MeanShift",
     "PrivateData",
+    "PrivatePCA",
+    "PrivateScaler",
     "ReleasedSurface",
     "__version__",
     "datasets",
@@ -54,6 +57,8 @@ _LAZY = {
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
     "PrivateData": "privacy.private_data",
+    "PrivatePCA": "models.preprocessing",
+    "PrivateScaler": "models.preprocessing",
     "ReleasedSurface": "results.released_surface",
     "datasets": "datasets",
     "load_results": "results.results",

@@ -28,11 +28,12 @@ from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
 from .bounds import Bounds, ClippedBlock, coordinate_block, coordinate_box, read_bounds, used_columns
-from .grams import run_grams
+from .grams import as_released, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
 from .ledger import Ledger
 from .noise import processors
+from .preprocessing import Statistic
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .sources import open_source
@@ -211,6 +212,11 @@ class PrivateData:
             )
         return self._n_guess
 
+    @property
+    def n_ceiling(self) -> int:
+        """Largest number of units that the guarantee allows for: the public number, or `n_max`."""
+        return self._n_max if self._n_units is None else self._n_units
+
     def coordinate(self, column: str, *, log: bool = False) -> Coordinate:
         """Return the coordinate of a column, perhaps on the log scale. Reads no row."""
         self._rows.check_columns([column])
@@ -242,7 +248,7 @@ class PrivateData:
 
     def plan(self, design: Design, *, epsilon: float, delta: float, mu: float | None = None) -> ReleasePlan:
         """Calibrate a surface release without reading or charging anything; see `plan_release`."""
-        n = self._n_max if self._n_units is None else self._n_units
+        n = self.n_ceiling
         by_block = self._unit == "row" and self._adjacency == "replace"
         return plan_release(
             design,
@@ -408,30 +414,43 @@ class PrivateData:
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
             raise
-        released = ReleasedTrace(
-            trace=trace,
-            coordinates=tuple(coordinates),
-            lower=plan.lower,
-            upper=plan.upper,
-            bandwidth=plan.bandwidth,
-            kernel=plan.rounds.kernel.name,
-            accountant=plan.accountant,
-            finish=plan.finish,
-            candidates=plan.candidates.count,
-            privacy=self._spent(plan, coordinates, label, seed, notes),
-        )
+        released = as_released(plan, trace, coordinates, self._spent(plan, coordinates, label, seed, notes))
         self._ledger.mark_released(entry)
         return released
 
+    def release_statistic(
+        self,
+        statistic: Statistic[R],
+        coordinates: Sequence[Coordinate],
+        *,
+        label: str = "",
+        seed: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> tuple[R, PrivacySpent]:
+        """Charge the ledger, read the rows once, and release a statistic; its module holds the proof."""
+        self._check_request(statistic, coordinates, seed, notes)
+        entry = self._ledger.charge(statistic.charge(label, seed is not None))
+        try:
+            released = statistic.finish(self._each_block(coordinates, statistic.block), seed)
+        except BaseException as problem:
+            traceback.clear_frames(problem.__traceback__)
+            raise
+        self._ledger.mark_released(entry)
+        return released, self._spent(statistic, coordinates, label, seed, notes)
+
     def _check_request(
-        self, design: Design | GramsPlan, coordinates: Sequence[Coordinate], seed: object, notes: object
+        self,
+        design: Design | GramsPlan | Statistic[R],
+        coordinates: Sequence[Coordinate],
+        seed: object,
+        notes: object,
     ) -> None:
         """Refuse what would fail, or void the guarantee, after the charge."""
         check_request(design, coordinates, self.box(coordinates), seed, notes)
 
     def _spent(
         self,
-        plan: ReleasePlan | GramsPlan,
+        plan: ReleasePlan | GramsPlan | Statistic[R],
         coordinates: Sequence[Coordinate],
         label: str,
         seed: int | None,
