@@ -22,6 +22,7 @@ from .budget import Budget
 if TYPE_CHECKING:
     from . import datasets
     from .models.density_modes import DensityModes
+    from .models.modal_clustering import ModalClustering
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
     from .privacy.grams_options import GramsOptions
@@ -37,6 +38,7 @@ __all__ = [
     "GramsOptions",
     "KernelSurface",
     "MeanShift",
+    "ModalClustering",
     "PrivateData",
     "ReleasedSurface",
     "__version__",
@@ -53,6 +55,7 @@ _LAZY = {
     "GramsOptions": "privacy.grams_options",
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
+    "ModalClustering": "models.modal_clustering",
     "PrivateData": "privacy.private_data",
     "ReleasedSurface": "results.released_surface",
     "datasets": "datasets",
