@@ -22,6 +22,7 @@ from .budget import Budget
 if TYPE_CHECKING:
     from . import datasets
     from .models.density_modes import DensityModes
+    from .models.modal_clustering import ModalClustering
     from .models.preprocessing import PrivatePCA, PrivateScaler
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
@@ -38,6 +39,7 @@ __all__ = [
     "GramsOptions",
     "KernelSurface",
     "MeanShift",
+    "ModalClustering",
     "PrivateData",
     "PrivatePCA",
     "PrivateScaler",
@@ -56,6 +58,7 @@ _LAZY = {
     "GramsOptions": "privacy.grams_options",
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
+    "ModalClustering": "models.modal_clustering",
     "PrivateData": "privacy.private_data",
     "PrivatePCA": "models.preprocessing",
     "PrivateScaler": "models.preprocessing",

@@ -38,7 +38,10 @@ VERSION = 1
 # Where to find the reader of each kind of result and of surface; named, not imported, so that
 # opening one family does not load the others.
 _FAMILIES: Mapping[str, str] = MappingProxyType(
-    {"density_modes": "pydpmode.results.results:DensityModesResults"}
+    {
+        "density_modes": "pydpmode.results.results:DensityModesResults",
+        "modal_clustering": "pydpmode.results.clustering_results:ClusteringResults",
+    }
 )
 SURFACE_READERS: dict[str, str | Callable[[Mapping[str, Any]], Any]] = {
     "released": "pydpmode.results.released_surface:ReleasedSurface.from_dict",
