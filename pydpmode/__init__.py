@@ -22,6 +22,8 @@ from .budget import Budget
 if TYPE_CHECKING:
     from . import datasets
     from .models.density_modes import DensityModes
+    from .models.modal_clustering import ModalClustering
+    from .models.preprocessing import PrivatePCA, PrivateScaler
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
     from .privacy.grams_options import GramsOptions
@@ -37,7 +39,10 @@ __all__ = [
     "GramsOptions",
     "KernelSurface",
     "MeanShift",
+    "ModalClustering",
     "PrivateData",
+    "PrivatePCA",
+    "PrivateScaler",
     "ReleasedSurface",
     "__version__",
     "datasets",
@@ -53,7 +58,10 @@ _LAZY = {
     "GramsOptions": "privacy.grams_options",
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
+    "ModalClustering": "models.modal_clustering",
     "PrivateData": "privacy.private_data",
+    "PrivatePCA": "models.preprocessing",
+    "PrivateScaler": "models.preprocessing",
     "ReleasedSurface": "results.released_surface",
     "datasets": "datasets",
     "load_results": "results.results",

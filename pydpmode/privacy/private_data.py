@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit, as_number, as_whole
+from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit, as_whole
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
 from ..numerics.feature_sums import feature_sum
@@ -27,16 +27,18 @@ from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
-from .bounds import Bounds, ClippedBlock, clip_block, coordinate_box, read_bounds
-from .grams import run_grams
+from .bounds import Bounds, ClippedBlock, coordinate_block, coordinate_box, read_bounds, used_columns
+from .grams import as_released, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
 from .ledger import Ledger
 from .noise import processors
+from .preprocessing import Statistic
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .sources import open_source
 from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
+from .table_options import check_choice, check_person, check_weights
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
 BLOCK_ROWS = 2**17
@@ -132,9 +134,9 @@ class PrivateData:
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidBudget(f"budget must be a Budget(epsilon, delta), got {type(budget).__name__}")
-        _check_choice("adjacency", adjacency, ADJACENCIES)
-        _check_choice("unit", unit, UNITS)
-        _check_choice("outside", outside, ("clip", "ignore"))
+        check_choice("adjacency", adjacency, ADJACENCIES)
+        check_choice("unit", unit, UNITS)
+        check_choice("outside", outside, ("clip", "ignore"))
         self._adjacency, self._unit, self._outside = adjacency, unit, outside
         self._budget = budget
         self._progress = progress
@@ -144,8 +146,8 @@ class PrivateData:
         )
         self._bounds = read_bounds(bounds, self._rows)
         self._rows.check_columns(tuple(self._bounds))
-        self._person = self._check_person(person)
-        self._weights, self._max_weight = self._check_weights(weights, max_weight)
+        self._person = check_person(self._rows, unit, person)
+        self._weights, self._max_weight = check_weights(self._rows, unit, weights, max_weight)
         self._n_guess = _check_count("n_guess", n_guess)
         self._n_max = _check_count("n_max", n_max) or DEFAULT_N_MAX
         if adjacency == "replace" and (n_guess is not None or n_max is not None):
@@ -210,6 +212,11 @@ class PrivateData:
             )
         return self._n_guess
 
+    @property
+    def n_ceiling(self) -> int:
+        """Largest number of units that the guarantee allows for: the public number, or `n_max`."""
+        return self._n_max if self._n_units is None else self._n_units
+
     def coordinate(self, column: str, *, log: bool = False) -> Coordinate:
         """Return the coordinate of a column, perhaps on the log scale. Reads no row."""
         self._rows.check_columns([column])
@@ -217,6 +224,21 @@ class PrivateData:
         if log and kind != "number":
             raise InvalidArgument(f"{column}: a logarithm needs a number column, got {kind}")
         return Coordinate(f"log({column})" if log else column, column, "log" if log else "identity", kind)
+
+    def expression(
+        self, text: str, *, name: str | None = None, limits: tuple[float, float] | None = None
+    ) -> Coordinate:
+        """Return the coordinate of an expression of number columns, row by row. Reads no row.
+
+        See `numerics.expressions`; `limits` are public, and must not come from the data.
+        """
+        coordinate = Coordinate.of_expression(text, name=name, limits=limits)
+        self._rows.check_columns(coordinate.sources)
+        for column in coordinate.sources:
+            if self._rows.kind(column) != "number":
+                raise InvalidArgument(f"{column}: an expression needs number columns")
+        self.box([coordinate])
+        return coordinate
 
     def box(self, coordinates: Sequence[Coordinate]) -> tuple[FloatArray, FloatArray]:
         """Return the public box of some coordinates as two (d,) arrays. Reads no row."""
@@ -226,7 +248,7 @@ class PrivateData:
 
     def plan(self, design: Design, *, epsilon: float, delta: float, mu: float | None = None) -> ReleasePlan:
         """Calibrate a surface release without reading or charging anything; see `plan_release`."""
-        n = self._n_max if self._n_units is None else self._n_units
+        n = self.n_ceiling
         by_block = self._unit == "row" and self._adjacency == "replace"
         return plan_release(
             design,
@@ -392,30 +414,43 @@ class PrivateData:
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
             raise
-        released = ReleasedTrace(
-            trace=trace,
-            coordinates=tuple(coordinates),
-            lower=plan.lower,
-            upper=plan.upper,
-            bandwidth=plan.bandwidth,
-            kernel=plan.rounds.kernel.name,
-            accountant=plan.accountant,
-            finish=plan.finish,
-            candidates=plan.candidates.count,
-            privacy=self._spent(plan, coordinates, label, seed, notes),
-        )
+        released = as_released(plan, trace, coordinates, self._spent(plan, coordinates, label, seed, notes))
         self._ledger.mark_released(entry)
         return released
 
+    def release_statistic(
+        self,
+        statistic: Statistic[R],
+        coordinates: Sequence[Coordinate],
+        *,
+        label: str = "",
+        seed: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> tuple[R, PrivacySpent]:
+        """Charge the ledger, read the rows once, and release a statistic; its module holds the proof."""
+        self._check_request(statistic, coordinates, seed, notes)
+        entry = self._ledger.charge(statistic.charge(label, seed is not None))
+        try:
+            released = statistic.finish(self._each_block(coordinates, statistic.block), seed)
+        except BaseException as problem:
+            traceback.clear_frames(problem.__traceback__)
+            raise
+        self._ledger.mark_released(entry)
+        return released, self._spent(statistic, coordinates, label, seed, notes)
+
     def _check_request(
-        self, design: Design | GramsPlan, coordinates: Sequence[Coordinate], seed: object, notes: object
+        self,
+        design: Design | GramsPlan | Statistic[R],
+        coordinates: Sequence[Coordinate],
+        seed: object,
+        notes: object,
     ) -> None:
         """Refuse what would fail, or void the guarantee, after the charge."""
         check_request(design, coordinates, self.box(coordinates), seed, notes)
 
     def _spent(
         self,
-        plan: ReleasePlan | GramsPlan,
+        plan: ReleasePlan | GramsPlan | Statistic[R],
         coordinates: Sequence[Coordinate],
         label: str,
         seed: int | None,
@@ -432,7 +467,7 @@ class PrivateData:
             sensitivity=plan.sensitivity.total,
             noise_scale=plan.noise_scale,
             n_units=self._n_units,
-            bounds={c.column: self._bounds[c.column] for c in coordinates},
+            bounds={name: self._bounds[name] for c in coordinates for name in c.sources},
             outside=self._outside,
             max_weight=self._max_weight,
             simulated=seed is not None,
@@ -468,12 +503,13 @@ class PrivateData:
         self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]
     ) -> Iterator[R]:
         """Yield `one(block, number of its first row)` for each clipped block, in order."""
-        lower, upper = self.box(coordinates)
+        names = used_columns(coordinates)
 
         def clipped(raw: FloatArray, weights: FloatArray | None, first: int) -> R:
             # Silent also where the user has told NumPy to raise: an error would tell of a value.
             with np.errstate(all="ignore"):
-                return one(clip_block(raw, coordinates, lower, upper, self._outside, weights), first)
+                block = coordinate_block(raw, names, coordinates, self._bounds, self._outside, weights)
+                return one(block, first)
 
         # The number of a person's rows is private, so a bar over rows would tell something.
         n_rows = self._n_units if self._unit == "row" else None
@@ -481,7 +517,7 @@ class PrivateData:
         pending: deque[Future[R]] = deque()
         first = 0
         with ThreadPoolExecutor(workers) as pool, progress_bar(n_rows, self._progress) as bar:
-            for raw, weights in self._raw_blocks([c.column for c in coordinates]):
+            for raw, weights in self._raw_blocks(names):
                 pending.append(pool.submit(clipped, raw, weights, first))
                 first += raw.shape[1]
                 bar.update(raw.shape[1])
@@ -517,33 +553,6 @@ class PrivateData:
 
     # -- checks at the door -----------------------------------------------------------------------
 
-    def _check_person(self, person: str | None) -> str | None:
-        if (self._unit == "person") != (person is not None):
-            raise InvalidArgument(
-                "unit='person' and person='column that identifies persons' go together; "
-                f"got unit={self._unit!r}, person={person!r}"
-            )
-        if person is not None and person not in self._rows.names:
-            self._rows.kind(person)
-        return person
-
-    def _check_weights(
-        self, weights: str | None, max_weight: float | None
-    ) -> tuple[str | None, float | None]:
-        if weights is None and max_weight is None:
-            return None, None
-        if weights is None or max_weight is None:
-            raise InvalidArgument(
-                "weights='column' and a public ceiling max_weight= go together; give both or none"
-            )
-        if self._unit == "person":
-            raise InvalidArgument("weights are for unit='row'; with unit='person' each person has one vote")
-        self._rows.check_columns([weights])
-        ceiling = as_number(max_weight, "max_weight")
-        if not (math.isfinite(ceiling) and ceiling > 0):
-            raise InvalidArgument(f"max_weight must be a finite number > 0, got {ceiling!r}")
-        return weights, ceiling
-
     def _count_units(self) -> int | None:
         """Return the public number of units: known to both neighbours under replacement."""
         if self._adjacency == "add_remove":
@@ -577,11 +586,6 @@ class PrivateData:
             f"PrivateData({units} {self._unit}s, columns {list(self.columns)}; "
             f"budget epsilon {self._budget.epsilon:g}, delta {self._budget.delta:g}; epsilon left {left:.4g})"
         )
-
-
-def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise InvalidArgument(f"{name} must be one of {list(allowed)}, got {value!r}")
 
 
 def _check_count(name: str, value: object) -> int | None:

@@ -132,14 +132,70 @@ def plan_release(
     # Under add/remove the norm bound is exact for any frequencies: nothing can fail.
     failure = 0.0 if adjacency == "add_remove" else failure
     length = 1 + 2 * design.n_pairs
-    step = _lattice_step(base, length, largest_total)
     tolerance = FAST_TOLERANCE if units_per_sum <= _SHORT_BLOCK else TRANSFORM_TOLERANCE
-    sensitivity = Sensitivity(
+    noise = calibrate(
         base,
         arithmetic_margin(units_per_sum, depth, tolerance),
-        roundings * step * math.sqrt(length),
-        failure,
+        length,
+        epsilon=epsilon,
+        delta=delta,
+        roundings=roundings,
+        largest_total=largest_total,
+        failure=failure,
+        mu=mu,
     )
+    return ReleasePlan(
+        design,
+        epsilon,
+        delta,
+        adjacency,
+        noise.sensitivity,
+        noise.scale,
+        noise.step,
+        noise.extra_delta,
+        noise.slack,
+        tolerance,
+    )
+
+
+@dataclass(frozen=True)
+class LatticeNoise:
+    """Discrete Gaussian noise of a vector that is rounded to a lattice; fields as in `ReleasePlan`."""
+
+    sensitivity: Sensitivity
+    scale: float
+    step: float
+    extra_delta: float
+    slack: float
+
+
+def calibrate(
+    base: float,
+    arithmetic: float,
+    length: int,
+    *,
+    epsilon: float,
+    delta: float,
+    roundings: int,
+    largest_total: int,
+    failure: float = 0.0,
+    mu: float | None = None,
+) -> LatticeNoise:
+    """Return the noise of a released vector, from its sensitivity in exact arithmetic. Reads nothing.
+
+    Parameters
+    ----------
+    base, arithmetic : float
+        Sensitivity in exact arithmetic, and the margin for inexact sums.
+    length : int
+        Number of released entries.
+    epsilon, delta, roundings, largest_total, mu
+        As in `plan_release`.
+    failure : float
+        Probability that `base` does not hold; it is part of delta.
+    """
+    step = _lattice_step(base, length, largest_total)
+    sensitivity = Sensitivity(base, arithmetic, roundings * step * math.sqrt(length), failure)
     # The discrete Gaussian's cost depends on sigma; a calibration without it bounds it from above.
     first = sensitivity.total / (mu or gaussian_mu(epsilon, delta, extra_delta=failure))
     slack, tail = discrete_gaussian_slack(length, first / step, sensitivity.total / first)
@@ -155,7 +211,7 @@ def plan_release(
             f"epsilon {epsilon:g} at delta {delta:g} needs noise beyond the integers of the sampler; "
             "give a larger epsilon or delta"
         )
-    return ReleasePlan(design, epsilon, delta, adjacency, sensitivity, sigma, step, extra, slack, tolerance)
+    return LatticeNoise(sensitivity, sigma, step, extra, slack)
 
 
 class _OnBox(Protocol):
