@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
-from ..budget import Unit, as_number
+import numpy as np
+
+from ..budget import Unit, as_number, as_whole
 from ..errors import InvalidArgument
+from .bounds import Bounds, read_bounds
+from .sources import open_source
 from .table_source import TableSource
 
 
@@ -45,3 +50,16 @@ def check_weights(
     if not (math.isfinite(ceiling) and ceiling > 0):
         raise InvalidArgument(f"max_weight must be a finite number > 0, got {ceiling!r}")
     return weights, ceiling
+
+
+def check_count(name: str, value: object) -> int | None:
+    """Return a whole number >= 1, or None when none was given."""
+    return None if value is None else as_whole(value, name, 1)
+
+
+def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
+    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
+    checked = read_bounds(bounds, source, columns or ())
+    source.check_columns(tuple(checked))
+    return tuple(checked)
