@@ -29,12 +29,15 @@ _STEP = 1 / 3  # of the grid of responses, in bandwidths
 # nodes to each side of every response, and two more to see the fall.
 _REACH = 5
 _PAIRS = 4_000_000  # kernel values held at once: 32 MB
+_TOGETHER = 32  # maxima polished together
+_CUT = 9.0  # bandwidths: a record beyond counts 3e-18 of its weight
 _POLISH = 12  # Newton steps at most
 _TIGHT = 1e-10  # bandwidths
 _LEAST_WEIGHT = 1.0
 # "likelihood": factors tried on the reference bandwidths, and rows that are predicted from the others.
 _FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4)
 _SCORED_ROWS = 400
+_COMPARED_ROWS = 4000
 
 BandwidthRule = float | Sequence[float] | FloatArray | str
 
@@ -76,7 +79,8 @@ class PartialMeanShift:
         joint density, `s (4/(d+4))^(1/(d+6)) n^(-1/(d+6))`, `d = p + 1`, s the smaller of standard
         deviation and interquartile range over 1.34: too wide where branches lie far apart.
         "likelihood": the factors on it, from 1/4 to 1.4, one for the predictors and one for the response,
-        that predict responses best from the other rows (leave-one-out conditional log-likelihood).
+        that predict responses best from the other rows (leave-one-out conditional log-likelihood
+        on at most some 4,000 rows).
     merge : float
         Modes at one x within so many bandwidths of a higher one are merged into it.
     min_height : float
@@ -137,8 +141,10 @@ class PartialMeanShift:
         self.n_features_in_ = x.shape[1]
         h_x, h_y = self._bandwidths(x, response)
         self.bandwidth_x_, self.bandwidth_y_ = h_x, h_y
-        self._rows = np.ascontiguousarray(x / h_x)
-        self._responses = response / h_y
+        # In the order of the responses, so that those near a mode are a slice.
+        order = np.argsort(response, kind="stable")
+        self._scaled = np.ascontiguousarray((x / h_x)[order])
+        self._responses = (response / h_y)[order]
         self._nodes = _nodes(self._responses)
         return self
 
@@ -154,7 +160,7 @@ class PartialMeanShift:
         x = self._queries(X)
         rows, places = [np.empty(0, dtype=np.int64)], [np.empty(0)]
         heights = [np.empty(0)]
-        chunk = max(1, _PAIRS // self._rows.shape[0])
+        chunk = max(1, _PAIRS // self._scaled.shape[0])
         for start in range(0, x.shape[0], chunk):
             weights = self._weights(x[start : start + chunk])
             near = weights.sum(axis=1) >= _LEAST_WEIGHT * (1 - 1e-9)
@@ -163,8 +169,14 @@ class PartialMeanShift:
             rows.append(row + start)
             places.append(place)
             heights.append(height / weights.sum(axis=1)[row] / self.bandwidth_y_)
-        row, place, height = (np.concatenate(part) for part in (rows, places, heights))
-        modes, density = _tabulate(x.shape[0], row, place, height, self.merge, self.min_height)
+        modes, density = _tabulate(
+            x.shape[0],
+            np.concatenate(rows),
+            np.concatenate(places),
+            np.concatenate(heights),
+            self.merge,
+            self.min_height,
+        )
         return ConditionalModes(x * self.bandwidth_x_, modes * self.bandwidth_y_, density)
 
     def conditional_density(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
@@ -175,7 +187,7 @@ class PartialMeanShift:
         x = self._queries(X)
         values = np.asarray(y, dtype=np.float64).ravel() / self.bandwidth_y_
         out = np.full((x.shape[0], values.size), np.nan)
-        chunk = max(1, _PAIRS // self._rows.shape[0])
+        chunk = max(1, _PAIRS // self._scaled.shape[0])
         for start in range(0, x.shape[0], chunk):
             weights = self._weights(x[start : start + chunk])
             total = weights.sum(axis=1)
@@ -205,9 +217,9 @@ class PartialMeanShift:
 
     def _weights(self, x: FloatArray) -> FloatArray:
         """Return `exp(-|x - X_i|^2/2)` for every query and row, (m, n)."""
-        squared = np.zeros((x.shape[0], self._rows.shape[0]))
+        squared = np.zeros((x.shape[0], self._scaled.shape[0]))
         for a in range(self.n_features_in_):
-            squared += np.square(x[:, a, None] - self._rows[:, a])
+            squared += np.square(x[:, a, None] - self._scaled[:, a])
         return np.exp(-0.5 * squared)
 
     def _along(self, weights: FloatArray, values: FloatArray) -> FloatArray:
@@ -222,39 +234,26 @@ class PartialMeanShift:
 
     def _bracketed(self, weights: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return (row, node) of each local maximum on the grid of responses."""
-        density = self._along(weights, self._nodes * _STEP)
+        density = self._along(weights, np.asarray(self._nodes * _STEP))
         inner = density[:, 1:-1]
         peak = (inner > density[:, :-2]) & (inner >= density[:, 2:])
         # Where the grid has a gap there is no neighbour to compare with, and no maximum either.
         beside = np.diff(self._nodes) == 1
         row, column = np.nonzero(peak & beside[:-1] & beside[1:])
-        return row, self._nodes[column + 1] * _STEP
+        return row.astype(np.int64), np.asarray(self._nodes[column + 1] * _STEP)
 
     def _polished(
         self, weights: FloatArray, row: IntArray, place: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return bracketed maxima to full precision, and the kernel sums there."""
         place, height = place.copy(), np.zeros(place.size)
-        low, high = place - _STEP, place + _STEP
-        chunk = max(1, _PAIRS // self._responses.size)
-        for start in range(0, place.size, chunk):
-            part = slice(start, start + chunk)
-            own = weights[row[part]]
-            here = place[part]
-            for _ in range(_POLISH):
-                offset = self._responses - here[:, None]
-                pull = own * np.exp(-0.5 * offset * offset)
-                value = pull.sum(axis=1)
-                slope = np.einsum("mn,mn->m", pull, offset)
-                bend = value - np.einsum("mn,mn,mn->m", pull, offset, offset)
-                # Newton's step where the density bends down, else the mean shift.
-                move = slope / np.where(bend > 0.05 * value, bend, value)
-                new = np.clip(here + move, low[part], high[part])
-                moved = float(np.max(np.abs(new - here), initial=0.0))
-                here = new
-                if moved < _TIGHT:
-                    break
-            place[part], height[part] = here, value / math.sqrt(2 * math.pi)
+        order = np.argsort(place, kind="stable")
+        for start in range(0, place.size, _TOGETHER):
+            part = order[start : start + _TOGETHER]
+            ends = place[part[[0, -1]]] + np.array([-_CUT, _CUT])
+            first, last = np.searchsorted(self._responses, ends)
+            near = self._responses[first:last]
+            place[part], height[part] = _climb(weights[row[part], first:last], near, place[part])
         return place, height
 
     # -- checks and rules -----------------------------------------------------------------------------
@@ -282,7 +281,8 @@ class PartialMeanShift:
         if given_x is None or given_y is None:
             h = _reference(np.column_stack([x, y]))
             if self.rule == "likelihood":
-                h = h * _most_likely(x, y, h, given_x, given_y)
+                some = np.argsort(x[:, 0], kind="stable")[:: max(1, x.shape[0] // _COMPARED_ROWS)]
+                h = h * _most_likely(x[some], y[some], given_x, given_y)
             given_x = h[:p] if given_x is None else given_x
             given_y = float(h[p]) if given_y is None else given_y
         if not (np.all(np.isfinite(given_x) & (given_x > 0)) and 0 < given_y < math.inf):
@@ -291,6 +291,26 @@ class PartialMeanShift:
                 "value only has none"
             )
         return given_x, given_y
+
+
+def _climb(weights: FloatArray, responses: FloatArray, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the maxima of weighted kernel sums within a step of `place` (b,), and their heights."""
+    here, low, high = place, place - _STEP, place + _STEP
+    value = np.zeros(place.size)
+    for _ in range(_POLISH):
+        offset = responses - here[:, None]
+        pull = weights * np.exp(-0.5 * offset * offset)
+        value = pull.sum(axis=1)
+        pull *= offset
+        slope = pull.sum(axis=1)
+        bend = value - np.einsum("bn,bn->b", pull, offset)
+        # Newton's step where the density bends down, else the mean shift.
+        new = np.clip(here + slope / np.where(bend > 0.05 * value, bend, value), low, high)
+        moved = float(np.max(np.abs(new - here), initial=0.0))
+        here = new
+        if moved < _TIGHT:
+            break
+    return here, value / math.sqrt(2 * math.pi)
 
 
 def _predictors(values: ArrayLike, name: str) -> FloatArray:
@@ -335,9 +355,10 @@ def _reference(columns: FloatArray) -> FloatArray:
 
 
 def _most_likely(
-    x: FloatArray, y: FloatArray, h: FloatArray, given_x: FloatArray | None, given_y: float | None
+    x: FloatArray, y: FloatArray, given_x: FloatArray | None, given_y: float | None
 ) -> FloatArray:
-    """Return the factors on `h` (p + 1,) with the largest leave-one-out conditional likelihood."""
+    """Return the factors on the reference (p + 1,) with the largest leave-one-out conditional likelihood."""
+    h = _reference(np.column_stack([x, y]))
     n, p = x.shape
     # Rows evenly spaced in the order of the predictors, so that every region is scored.
     chosen = np.argsort(x[:, 0], kind="stable")[:: max(1, n // _SCORED_ROWS)]
