@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .models.preprocessing import PrivatePCA, PrivateScaler
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
+    from .numerics.partial_mean_shift import PartialMeanShift
     from .privacy.grams_options import GramsOptions
     from .privacy.private_data import PrivateData
     from .results.released_surface import ReleasedSurface, load_surface
@@ -40,6 +41,7 @@ __all__ = [
     "KernelSurface",
     "MeanShift",
     "ModalClustering",
+    "PartialMeanShift",
     "PrivateData",
     "PrivatePCA",
     "PrivateScaler",
@@ -59,6 +61,7 @@ _LAZY = {
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
     "ModalClustering": "models.modal_clustering",
+    "PartialMeanShift": "numerics.partial_mean_shift",
     "PrivateData": "privacy.private_data",
     "PrivatePCA": "models.preprocessing",
     "PrivateScaler": "models.preprocessing",
