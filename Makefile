@@ -1,5 +1,8 @@
 # make demo         the main job on the packaged wages: demo/wages.txt, .png and .json
-# make test         lint, types and every test
+# make test         lint, types and every test, Python and R (as root on Debian, R is installed when it is missing)
+# make test-python  lint, types and every test that needs no R
+# make test-r       the R package: R CMD check, its tests, and R embedded in Python
+# make install-r    the R package into the user's R library
 # make test-lower   every test on the lowest supported versions of the libraries
 # make lint, make format, make bench, make clean
 #
@@ -9,7 +12,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .NOTPARALLEL:
-.PHONY: help demo test test-lower lint format bench clean
+.PHONY: help demo test test-python test-r install-r test-lower lint format bench clean
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -18,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND := Agg
 
 # An environment is made anew when what goes into it changes: these files, the Python, the folder.
-KEY := $(shell { cat pyproject.toml tests/lower-bounds.txt .ci/create-venv; \
+KEY := $(shell { cat pyproject.toml tests/lower-bounds.txt .ci/create-venv .ci/install-r; \
 	$(PYTHON) -c 'import sys; print(sys.version, sys.base_prefix)' 2>/dev/null; pwd; } | cksum | cut -d' ' -f1)
 
 MAIN := .venv
@@ -41,6 +44,12 @@ $(MAIN)/.test-$(KEY): | $(MAIN)/.made-$(KEY)
 	$(MAIN)/$(INSTALL) --editable '.[test,lint]'
 	@touch $@ $(MAIN)/.run-$(KEY)
 
+# rpy2 is built against the R that is there.
+$(MAIN)/.r-$(KEY): $(MAIN)/.test-$(KEY)
+	.ci/install-r
+	$(MAIN)/$(INSTALL) --editable '.[test,r]'
+	@touch $@
+
 $(LOWER)/.test-$(KEY): | $(LOWER)/.made-$(KEY)
 	$(LOWER)/$(INSTALL) --editable '.[test]' --constraint tests/lower-bounds.txt
 	@touch $@
@@ -62,8 +71,18 @@ lint: $(MAIN)/.test-$(KEY)
 	$(MAIN)/bin/ruff format --check .
 	$(MAIN)/bin/mypy
 
-test: lint
+test: test-python test-r
+
+test-python: lint
 	$(MAIN)/bin/python -m pytest --numprocesses $(WORKERS)
+
+test-r: $(MAIN)/.r-$(KEY)
+	.ci/check-r $(MAIN)/bin/python $(MAIN)/r-check
+	DPMODE_REQUIRE_R=1 R_LIBS=$(CURDIR)/$(MAIN)/r-check/dpmode.Rcheck $(MAIN)/bin/python -m pytest tests/embedded
+
+install-r:
+	.ci/install-r
+	R CMD INSTALL .
 
 test-lower: $(LOWER)/.test-$(KEY)
 	$(LOWER)/bin/python -m pytest --numprocesses $(WORKERS)

@@ -330,11 +330,28 @@ def load_results(path: str | os.PathLike[str]) -> Results:
         data = json.loads(gzip.decompress(content) if name.endswith(".gz") else content)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise SurfaceFileError(f"{name} is not a result of pydpmode: it is not valid JSON") from error
-    kind = data.get("kind") if isinstance(data, dict) and data.get("format") == FORMAT else None
-    if not isinstance(kind, str) or kind not in _FAMILIES:
+    if not _is_known(data):
         raise SurfaceFileError(f"{name} is not a result of pydpmode that this version knows")
-    family = cast("type[Results]", _named(_FAMILIES[kind]))
+    return results_from_dict(data)
+
+
+def results_from_dict(data: Mapping[str, Any]) -> Results:
+    """Rebuild a result of any kind from its `to_dict`.
+
+    Raises
+    ------
+    SurfaceFileError
+        When `data` is not a result of this package, is of a later version, or is damaged.
+    """
+    if not _is_known(data):
+        raise SurfaceFileError("this is not a result of pydpmode that this version knows")
+    family = cast("type[Results]", _named(_FAMILIES[data["kind"]]))
     return family.from_dict(data)
+
+
+def _is_known(data: object) -> bool:
+    kind = data.get("kind") if isinstance(data, Mapping) and data.get("format") == FORMAT else None
+    return isinstance(kind, str) and kind in _FAMILIES
 
 
 # ------------------------------------------------------------------------------- helpers

@@ -1,0 +1,88 @@
+#' Pictures with ggplot2
+#'
+#' @param object A result of [dp_modes()] or a [surface()], of one or two coordinates (name them in `columns`).
+#' @param columns,level As in [plot.dp_modes()].
+#' @param ... Not used.
+#' @return A ggplot.
+#' @examplesIf dpmode:::python_works() && requireNamespace("ggplot2", quietly = TRUE)
+#' fit <- dp_modes(~age, dp_data("wages"),
+#'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6
+#' )
+#' ggplot2::autoplot(fit)
+#' @name autoplot
+NULL
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.dp_modes <- function(object, columns = NULL, level = 0.95, ...) {
+  picture <- autoplot_surface(surface(object), columns, level) + ggplot2::ggtitle(picture_title(object))
+  columns <- if (is.null(columns)) terms_of(object) else columns
+  if (object$n_modes == 0L) return(picture)
+  if (length(columns) == 1L) return(picture + mode_lines(at_level(object, level), columns))
+  picture + mode_rings(object, columns, level)
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.dp_surface <- function(object, columns = NULL, level = 0.95, ...) {
+  autoplot_surface(object, columns, level) + ggplot2::ggtitle(picture_title(object))
+}
+
+autoplot_surface <- function(x, columns, level) {
+  columns <- if (is.null(columns)) terms_of(x) else columns
+  if (!length(columns) %in% 1:2) abort("InvalidArgument", "autoplot() takes one or two coordinates; name them in columns")
+  grid <- surface_grid(x, if (length(columns) == 1L) 601 else 161, columns)
+  axes <- lapply(columns, function(name) axis_of(x, name))
+  scale_x <- ggplot2::scale_x_continuous(axes[[1L]]$title, breaks = axes[[1L]]$at, labels = axes[[1L]]$labels, expand = c(0, 0))
+  if (length(columns) == 1L) return(curve_layers(grid, columns, level) + scale_x)
+  table <- expand.grid(x = grid$axes[[1L]], y = grid$axes[[2L]], KEEP.OUT.ATTRS = FALSE)
+  table$density <- pmax(as.vector(grid$density), 0)
+  ggplot2::ggplot(table, ggplot2::aes(x = .data$x, y = .data$y)) +
+    ggplot2::geom_raster(ggplot2::aes(fill = .data$density), interpolate = TRUE) +
+    ggplot2::scale_fill_gradientn("density", colours = surface_palette(14L)) +
+    scale_x +
+    ggplot2::scale_y_continuous(axes[[2L]]$title, breaks = axes[[2L]]$at, labels = axes[[2L]]$labels, expand = c(0, 0)) +
+    ggplot2::theme_bw() + ggplot2::theme(panel.grid = ggplot2::element_blank())
+}
+
+curve_layers <- function(grid, name, level) {
+  noise <- stats::qnorm((1 + level) / 2) * grid$noise_sd
+  table <- data.frame(x = grid$axes[[1L]], density = as.vector(grid$density))
+  ggplot2::ggplot(table, ggplot2::aes(x = .data$x, y = .data$density)) +
+    ggplot2::geom_ribbon(
+      ggplot2::aes(ymin = .data$density - noise, ymax = .data$density + noise), fill = curve_colour, alpha = 0.25
+    ) +
+    ggplot2::geom_line(colour = curve_colour) +
+    ggplot2::ylab(paste("density of", name)) + ggplot2::theme_bw()
+}
+
+mode_lines <- function(x, name) {
+  e <- x$estimates[x$estimates$term == name, ]
+  list(
+    ggplot2::geom_rect(
+      ggplot2::aes(xmin = .data$lower, xmax = .data$upper, ymin = -Inf, ymax = Inf), data = e, inherit.aes = FALSE,
+      fill = mode_colour, alpha = 0.15
+    ),
+    ggplot2::geom_vline(
+      ggplot2::aes(xintercept = .data$estimate), data = e, colour = mode_colour,
+      linetype = ifelse(e$reliable, "solid", "dashed")
+    )
+  )
+}
+
+mode_rings <- function(x, columns, level) {
+  at <- coef(x)[, columns, drop = FALSE]
+  first <- x$estimates[x$estimates$term == columns[[1L]], ]
+  rings <- do.call(rbind, lapply(seq_len(nrow(at)), function(k) {
+    ring <- ellipse(at[k, ], mode_covariance(x, k, columns), level)
+    data.frame(x = ring[, 1L], y = ring[, 2L], mode = k)
+  }))
+  points <- data.frame(x = at[, 1L], y = at[, 2L], mode = first$mode)
+  list(
+    ggplot2::geom_path(ggplot2::aes(group = .data$mode), data = rings, colour = mode_colour),
+    ggplot2::geom_point(data = points, shape = 21L, colour = mode_colour, fill = ifelse(first$reliable, mode_colour, "white")),
+    ggplot2::geom_text(
+      ggplot2::aes(label = .data$mode), data = points, colour = mode_colour, fontface = "bold", hjust = -0.9, vjust = -0.6
+    )
+  )
+}

@@ -1,0 +1,169 @@
+"""The table of parity cases: models, options and data sets, each with one seed.
+
+    python tests/parity/cases.py            writes tests/parity/cases.json
+
+The same table is run by Python itself (`python_numbers`), by R through reticulate and by R inside Python
+(run_cases.R); the numbers must agree to the last bit. Numbers travel as hexadecimal floats.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pydpmode import Budget, DensityModes, GramsOptions, PrivateData, datasets
+
+TABLE = Path(__file__).with_name("cases.json")
+
+Case = dict[str, Any]
+
+_SQUARE = {"x": [-8, 8], "y": [-8, 8]}
+_WAGES = {"age": [15, 90], "wage": [1000, 300000]}
+_GAUSSIANS = {"name": "four_gaussians", "n": 900, "seed": 3}
+
+
+def cases() -> list[Case]:
+    """Return every case: which data, which columns, which options, which private table."""
+    found = [
+        _case("wages", {"name": "wages"}, _WAGES, ["age", "wage"], log=["wage"], resolution={"age": 1}),
+        _case("wages, one column", {"name": "wages"}, {"wage": [1000, 300000]}, ["wage"], log=["wage"]),
+        _case("four Gaussians", _GAUSSIANS, _SQUARE, ["x", "y"]),
+        _case(
+            "five t", {"name": "five_t", "n": 900, "seed": 3}, {"x": [-12, 12], "y": [-12, 12]}, ["x", "y"]
+        ),
+        _case(
+            "three levels",
+            {"name": "three_levels", "n": 900, "seed": 3},
+            {"x": [0, 1], "y": [0, 4]},
+            ["x", "y"],
+        ),
+        _case("sinusoid", {"name": "sinusoid", "n": 900, "seed": 3}, {"x": [0, 1], "y": [-2, 4]}, ["x", "y"]),
+    ]
+    options: dict[str, dict[str, Any]] = {
+        "bandwidth reference": {"bandwidth": "reference"},
+        "bandwidth paper": {"bandwidth": "paper"},
+        "bandwidth private": {"bandwidth": "private"},
+        "bandwidth number": {"bandwidth": 0.8},
+        "bandwidths by name": {"bandwidth": {"x": 0.8, "y": 1.1}},
+        "order 4": {"order": 4, "bandwidth": 1.2},
+        "resolution": {"resolution": {"x": 0.5}},
+        "n_modes": {"n_modes": 3},
+        "false_mode_rate": {"false_mode_rate": 0.2},
+        "label": {"label": "parity"},
+        "grams": {"mechanism": "grams"},
+        "grams, options": {
+            "mechanism": "grams",
+            "grams": {
+                "T": 5,
+                "k": 6,
+                "eta": 0.9,
+                "eps_init": 0.2,
+                "noise": "independent",
+                "finish": "iterates",
+            },
+        },
+        "grams, candidates": {
+            "mechanism": "grams",
+            "grams": {"candidates": [[3, 3], [-3, 3], [3, -3], [-3, -3], [0, 0]], "k": 4, "T": 4},
+        },
+    }
+    found += [_case(name, _GAUSSIANS, _SQUARE, ["x", "y"], **given) for name, given in options.items()]
+    found.append(
+        _case(
+            "features",
+            {"name": "four columns", "n": 400, "seed": 3},
+            {c: [-8, 8] for c in "abcd"},
+            ["a", "b", "c", "d"],
+            n_features=300,
+            n_modes=1,
+        )
+    )
+    private: dict[str, dict[str, Any]] = {
+        "add_remove": {"adjacency": "add_remove", "n_guess": 900, "n_max": 100000},
+        "persons": {"unit": "person", "person": "id"},
+        "weights": {"weights": "w", "max_weight": 2},
+        "outside": {"outside": "ignore"},
+    }
+    for name, given in private.items():
+        case = _case(
+            f"private table, {name}", {"name": "with persons", "n": 900, "seed": 3}, _SQUARE, ["x", "y"]
+        )
+        found.append({**case, "private": given})
+    return found
+
+
+def _case(name: str, data: Case, bounds: Case, columns: list[str], **options: Any) -> Case:
+    return {
+        "name": name,
+        "data": data,
+        "bounds": bounds,
+        "columns": columns,
+        "options": options,
+        "epsilon": 2,
+        "delta": 1e-5,
+        "seed": 11,
+    }
+
+
+def table_of(data: Case) -> pd.DataFrame:
+    """Return the table of a case; the R side makes the same one from the packaged designs."""
+    if data["name"] == "wages":
+        return datasets.wages()
+    if data["name"] == "with persons":
+        table = datasets.four_gaussians(data["n"], data["seed"])[0]
+        number = range(len(table))
+        return table.assign(id=[f"p{i % 450}" for i in number], w=[0.5 + (i % 4) / 2 for i in number])
+    if data["name"] == "four columns":
+        one, two = (datasets.four_gaussians(data["n"], data["seed"] + i)[0] for i in (0, 1))
+        return pd.DataFrame({"a": one["x"], "b": one["y"], "c": two["x"], "d": two["y"]})
+    return getattr(datasets, data["name"])(data["n"], data["seed"])[0]
+
+
+def python_numbers(case: Case) -> dict[str, list[str]]:
+    """Fit one case in Python, and return its numbers as hexadecimal floats."""
+    options = dict(case["options"])
+    label = options.pop("label", None)
+    if "grams" in options:
+        options["grams"] = GramsOptions(**options["grams"])
+    log = options.pop("log", ())
+    table, bounds = table_of(case["data"]), {c: tuple(pair) for c, pair in case["bounds"].items()}
+    if "private" in case:
+        budget = Budget(case["epsilon"], case["delta"])
+        model = DensityModes(
+            PrivateData(table, bounds=bounds, budget=budget, **case["private"]),
+            case["columns"],
+            log=log,
+            **options,
+        )
+    else:
+        model = DensityModes(table, case["columns"], bounds=bounds, log=log, **options)
+    fit = model.fit(epsilon=case["epsilon"], delta=case["delta"], seed=case["seed"], label=label)
+    errors, interval = fit.std_errors, fit.conf_int(0.9)
+    numbers = {
+        "estimate": fit.params.to_numpy().ravel(),
+        **{
+            f"std_error_{source}": errors[source].to_numpy()
+            for source in ("privacy", "sampling", "bias", "total")
+        },
+        "lower": interval["lower"].to_numpy(),
+        "upper": interval["upper"].to_numpy(),
+        "share": fit.mass.to_numpy(),
+        "nobs": [fit.facts.n_records],
+        "noise_sd": [fit.facts.noise_sd],
+        "noise_scale": [fit.privacy.noise_scale],
+    }
+    return {name: [hexadecimal(value) for value in values] for name, values in numbers.items()}
+
+
+def hexadecimal(value: float) -> str:
+    """Return a float as text that names its bits; the same for NaN of any payload."""
+    return "nan" if value != value else float(value).hex()
+
+
+if __name__ == "__main__":
+    TABLE.write_text(json.dumps(cases(), indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{len(cases())} cases written to {TABLE.name}\n")

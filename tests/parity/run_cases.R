@@ -1,0 +1,73 @@
+# Run the parity cases in R: the same file under reticulate (Rscript run_cases.R cases.json out.json) and inside Python
+# (source() it, then run_cases(file)). Returns the numbers of each case as hexadecimal floats.
+
+make_table <- function(data) {
+  design <- function(seed) dpmode::dp_data("four_gaussians", n = data$n, seed = seed)
+  switch(data$name,
+    wages = dpmode::dp_data("wages"),
+    "with persons" = {
+      table <- design(data$seed)
+      number <- seq_len(nrow(table)) - 1
+      cbind(table, id = paste0("p", number %% 450), w = 0.5 + (number %% 4) / 2)
+    },
+    "four columns" = {
+      one <- design(data$seed)
+      two <- design(data$seed + 1)
+      data.frame(a = one$x, b = one$y, c = two$x, d = two$y)
+    },
+    dpmode::dp_data(data$name, n = data$n, seed = data$seed)
+  )
+}
+
+make_formula <- function(columns, log) {
+  stats::as.formula(paste("~", paste(ifelse(columns %in% log, paste0("log(", columns, ")"), columns), collapse = " + ")))
+}
+
+# Python writes the mantissa in full: 0x1.8000000000000p+1 where R writes 0x1.8p+1.
+hexadecimal <- function(x) {
+  text <- sprintf("%a", as.double(x))
+  whole <- regmatches(text, regexec("^(-?0x[01])(?:[.]([0-9a-f]*))?(p[+-][0-9]+)$", text, perl = TRUE))
+  vapply(seq_along(text), function(i) {
+    part <- whole[[i]]
+    if (length(part) == 0L) return("nan")
+    if (x[[i]] == 0) return(if (startsWith(text[[i]], "-")) "-0x0.0p+0" else "0x0.0p+0")
+    paste0(part[[2L]], ".", formatC(part[[3L]], width = -13L, flag = "-"), part[[4L]]) |> gsub(pattern = " ", replacement = "0")
+  }, "")
+}
+
+numbers_of <- function(case) {
+  data <- make_table(case$data)
+  options <- case$options
+  formula <- make_formula(unlist(case$columns), unlist(options$log))
+  options$log <- NULL
+  if (is.list(options$bandwidth)) options$bandwidth <- unlist(options$bandwidth)
+  if (!is.null(options$grams)) options$grams <- do.call(dpmode::grams_options, options$grams)
+  bounds <- lapply(case$bounds, as.double)
+  if (!is.null(case$private)) {
+    budget <- dpmode::dp_budget(case$epsilon, case$delta)
+    data <- do.call(dpmode::private_data, c(list(data, bounds = bounds, budget = budget), case$private))
+    bounds <- NULL
+  }
+  fit <- do.call(dpmode::dp_modes, c(
+    list(formula, data, bounds = bounds, epsilon = case$epsilon, delta = case$delta, seed = case$seed), options
+  ))
+  t <- dpmode::tidy(fit)
+  interval <- stats::confint(fit, level = 0.9)
+  lapply(list(
+    estimate = as.vector(t(stats::coef(fit))), std_error_privacy = t$std.error.privacy,
+    std_error_sampling = t$std.error.sampling, std_error_bias = t$std.error.bias, std_error_total = t$std.error,
+    lower = interval[, 1L], upper = interval[, 2L], share = t$proportion[!duplicated(t$component)],
+    nobs = stats::nobs(fit), noise_sd = fit$noise_sd, noise_scale = dpmode::privacy(fit)$noise_scale
+  ), hexadecimal)
+}
+
+run_cases <- function(file) {
+  cases <- jsonlite::fromJSON(file, simplifyVector = TRUE, simplifyDataFrame = FALSE)
+  out <- lapply(cases, function(case) suppressWarnings(numbers_of(case)))
+  stats::setNames(out, vapply(cases, `[[`, "", "name"))
+}
+
+if (!interactive() && identical(Sys.getenv("DPMODE_PARITY_OUT", "") != "", TRUE)) {
+  files <- commandArgs(trailingOnly = TRUE)
+  jsonlite::write_json(run_cases(files[[1L]]), Sys.getenv("DPMODE_PARITY_OUT"), auto_unbox = FALSE)
+}

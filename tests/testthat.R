@@ -1,0 +1,4 @@
+library(testthat)
+library(dpmode)
+
+test_check("dpmode")
