@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .numerics.mean_shift import MeanShift
     from .privacy.grams_options import GramsOptions
     from .privacy.private_data import PrivateData
+    from .privacy.stream_sources import RowStream
     from .results.released_surface import ReleasedSurface, load_surface
     from .results.results import load_results
 
@@ -39,6 +40,7 @@ __all__ = [
     "MeanShift",
     "PrivateData",
     "ReleasedSurface",
+    "RowStream",
     "__version__",
     "datasets",
     "errors",
@@ -55,6 +57,7 @@ _LAZY = {
     "MeanShift": "numerics.mean_shift",
     "PrivateData": "privacy.private_data",
     "ReleasedSurface": "results.released_surface",
+    "RowStream": "privacy.stream_sources",
     "datasets": "datasets",
     "load_results": "results.results",
     "load_surface": "results.released_surface",

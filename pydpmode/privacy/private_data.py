@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from os import PathLike
 from typing import Any, NoReturn, TypeVar
 
@@ -22,12 +20,13 @@ from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpen
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
 from ..numerics.feature_sums import feature_sum
-from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
-from .bounds import Bounds, ClippedBlock, clip_block, coordinate_box, read_bounds
+from .accounting import Charge
+from .block_work import BlockWork, in_threads
+from .bounds import Bounds, ClippedBlock, coordinate_box, read_bounds
 from .grams import run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
@@ -51,8 +50,9 @@ class PrivateData:
 
     Parameters
     ----------
-    data : DataFrame, array, Arrow table, or path of a CSV or Parquet file
-        The private table; a 1-D array is n points of one column.
+    data : DataFrame, array, Arrow table or data set, `RowStream`, lazy or Dask table, or path
+        The private table; a 1-D array is n points of one column. Paths are of CSV or Parquet files. What
+        is larger than memory is streamed; see docs/big-data.md.
     bounds : mapping of str to (low, high)
         PUBLIC bounds per column, in its units: known without looking at these rows. For arrays also
         one pair per column. Only columns with bounds can be used. Values outside are moved to the
@@ -227,7 +227,8 @@ class PrivateData:
     def plan(self, design: Design, *, epsilon: float, delta: float, mu: float | None = None) -> ReleasePlan:
         """Calibrate a surface release without reading or charging anything; see `plan_release`."""
         n = self._n_max if self._n_units is None else self._n_units
-        by_block = self._unit == "row" and self._adjacency == "replace"
+        by_block = self._unit == "row" and self._adjacency == "replace" and self._rows.places_are_fixed
+        blocks = math.ceil(n / BLOCK_ROWS) + self._rows.parts - 1
         return plan_release(
             design,
             epsilon=epsilon,
@@ -236,7 +237,7 @@ class PrivateData:
             units_per_sum=min(n, BLOCK_ROWS) if by_block else n,
             # A person may have any number of rows; sums of 131,072 blocks are allowed for.
             depth=2 * BLOCK_ROWS if self._unit == "person" else min(n, BLOCK_ROWS),
-            roundings=1 if by_block or self._unit == "person" else math.ceil(n / BLOCK_ROWS),
+            roundings=1 if by_block or self._unit == "person" else blocks,
             largest_total=max(n, BLOCK_ROWS),
             mu=mu,
         )
@@ -267,7 +268,7 @@ class PrivateData:
         """
         self._check_request(design, coordinates, seed, notes)
         plan = self.plan(design, epsilon=epsilon, delta=delta)
-        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        entry = self._charge(plan.charge(label, seed is not None))
         spent = self._spent(plan, coordinates, label, seed, notes)
         return self._surface(plan, coordinates, entry, seed, spent)
 
@@ -293,9 +294,9 @@ class PrivateData:
         reserve = reserved(self.plan(largest, epsilon=epsilon, delta=delta))
         lower, upper = self.box(coordinates)
         quantiles = plan_quantiles(lower, upper, reserve)
-        entry = self._ledger.charge(quantiles.charge(reserve, label, seed is not None))
+        entry = self._charge(quantiles.charge(reserve, label, seed is not None), passes=2)
         try:
-            counts = self._each_block(coordinates, lambda block, _: cell_weights(block, lower, upper))
+            counts = self._each_sum(coordinates, lambda block, _: cell_weights(block, lower, upper))
             design = design_for(draw_quantiles(quantiles, counts, seed))
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
@@ -328,7 +329,7 @@ class PrivateData:
 
     def check_grams(self) -> None:
         """Refuse a table that DP-GRAMS has no proof for: not rows under replacement, or weighted."""
-        check_offered(self._adjacency, self._unit, self._weights is not None)
+        check_offered(self._adjacency, self._unit, self._weights is not None, self._rows.places_are_fixed)
 
     def plan_grams(
         self,
@@ -386,7 +387,7 @@ class PrivateData:
         """
         plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
         self._check_request(plan, coordinates, seed, notes)
-        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        entry = self._charge(plan.charge(label, seed is not None))
         try:
             trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
         except BaseException as problem:
@@ -406,6 +407,11 @@ class PrivateData:
         )
         self._ledger.mark_released(entry)
         return released
+
+    def _charge(self, charge: Charge, *, passes: int = 1) -> str:
+        """Charge the ledger, unless the rows cannot be read so often: then nothing is charged."""
+        self._rows.check_passes(passes + (self._unit == "person"))
+        return self._ledger.charge(charge)
 
     def _check_request(
         self, design: Design | GramsPlan, coordinates: Sequence[Coordinate], seed: object, notes: object
@@ -442,67 +448,58 @@ class PrivateData:
     # -- reading rows: below this line only -------------------------------------------------------
 
     def _lattice_sum(self, plan: ReleasePlan, coordinates: Sequence[Coordinate]) -> NDArray[np.int64]:
+        design, tolerance = plan.design, plan.tolerance
         if self._unit == "person":
             # A person's rows may lie in several blocks: nothing is rounded before they are together.
-            total, sums = 0.0, np.zeros(plan.design.n_pairs, dtype=np.complex128)
-            for part, part_sums in self._block_sums(plan, coordinates):
+            total, sums = 0.0, np.zeros(design.n_pairs, dtype=np.complex128)
+            for part, part_sums in self._each_block(
+                coordinates, lambda block, _: feature_sum(design, block.values, block.weights, tolerance)
+            ):
                 total += part
                 sums += part_sums
             return to_lattice(plan, total, sums)
         integers = np.zeros(plan.length, dtype=np.int64)
-        for total, sums in self._block_sums(plan, coordinates):
-            integers += to_lattice(plan, total, sums)
+        for rounded in self._each_sum(
+            coordinates,
+            lambda block, _: to_lattice(plan, *feature_sum(design, block.values, block.weights, tolerance)),
+        ):
+            integers += rounded
         return integers
 
-    def _block_sums(
-        self, plan: ReleasePlan, coordinates: Sequence[Coordinate]
-    ) -> Iterator[tuple[float, ComplexArray]]:
-        """Yield the feature sum of each block, in order; blocks are summed side by side."""
-        return self._each_block(
-            coordinates,
-            lambda block, _: feature_sum(plan.design, block.values, block.weights, plan.tolerance),
+    def _each_sum(
+        self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], NDArray[np.int64]]
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yield whole numbers that add up to the sum of `one` over all blocks.
+
+        Where the rows lie on other machines they are added there. `one` must not depend on the number
+        of the first row, and must hold neither rows nor this object.
+        """
+        names = self._names_read(coordinates)
+        there = (
+            self._rows.summed(names, BLOCK_ROWS, self._work(coordinates, one))
+            if self._unit == "row"
+            else None
         )
+        yield from self._each_block(coordinates, one) if there is None else [there]
 
     def _each_block(
         self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]
     ) -> Iterator[R]:
         """Yield `one(block, number of its first row)` for each clipped block, in order."""
-        lower, upper = self.box(coordinates)
-
-        def clipped(raw: FloatArray, weights: FloatArray | None, first: int) -> R:
-            # Silent also where the user has told NumPy to raise: an error would tell of a value.
-            with np.errstate(all="ignore"):
-                return one(clip_block(raw, coordinates, lower, upper, self._outside, weights), first)
-
+        work = self._work(coordinates, one)
+        votes = self._votes() if self._unit == "person" else None
         # The number of a person's rows is private, so a bar over rows would tell something.
         n_rows = self._n_units if self._unit == "row" else None
-        workers = processors()
-        pending: deque[Future[R]] = deque()
-        first = 0
-        with ThreadPoolExecutor(workers) as pool, progress_bar(n_rows, self._progress) as bar:
-            for raw, weights in self._raw_blocks([c.column for c in coordinates]):
-                pending.append(pool.submit(clipped, raw, weights, first))
-                first += raw.shape[1]
-                bar.update(raw.shape[1])
-                # A short queue bounds the memory: reading waits for summing.
-                if len(pending) > workers + 1:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+        with progress_bar(n_rows, self._progress) as bar:
+            raw = self._rows.blocks(self._names_read(coordinates), BLOCK_ROWS)
+            yield from in_threads(raw, work, votes, processors(), bar.update)
 
-    def _raw_blocks(self, columns: Sequence[str]) -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        names = list(columns) + ([self._weights] if self._weights is not None else [])
-        votes = self._votes() if self._unit == "person" else None
-        start = 0
-        for raw in self._rows.blocks(names, BLOCK_ROWS):
-            stop = start + raw.shape[1]
-            weights = None if votes is None else votes[start:stop]
-            if self._max_weight is not None:
-                # Clipped before the division, and silent: no weight may overflow, warn or raise.
-                with np.errstate(all="ignore"):
-                    weights = np.clip(raw[-1], 0.0, self._max_weight) / self._max_weight
-            yield raw[: len(columns)], weights
-            start = stop
+    def _work(self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]) -> BlockWork[R]:
+        lower, upper = self.box(coordinates)
+        return BlockWork(tuple(coordinates), lower, upper, self._outside, self._max_weight, one)
+
+    def _names_read(self, coordinates: Sequence[Coordinate]) -> list[str]:
+        return [c.column for c in coordinates] + ([self._weights] if self._weights is not None else [])
 
     def _votes(self) -> FloatArray:
         """Return each row's share of its person's one vote, (n_rows,)."""
