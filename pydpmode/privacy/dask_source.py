@@ -12,6 +12,7 @@ the client only, which adds the noise.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -30,6 +31,8 @@ from .table_source import BaseTable, CodeArray, IntegerArray, Kind, gather_block
 _BRANCHES = 8
 # How often Dask may compute a task again after it failed: a result is the same every time.
 _RETRIES = 3
+
+_VERSION = "__import__('pydpmode').__version__"
 
 BlockFunction = Callable[[FloatArray], IntegerArray]
 
@@ -208,7 +211,7 @@ def table_of_dask(data: Any, columns: tuple[str, ...] | None) -> DaskTable:
     """
     if hasattr(data, "to_delayed") and hasattr(data, "chunks") and hasattr(data, "ndim"):
         return _table_of_array(data, columns)
-    frame = data.to_frame() if hasattr(data, "to_frame") and not hasattr(data, "columns") else data
+    frame = data.to_frame() if getattr(data, "ndim", None) == 1 and hasattr(data, "to_frame") else data
     if not (hasattr(frame, "columns") and hasattr(frame, "to_delayed")):
         raise UnsupportedSource(
             f"a Dask {type(data).__name__} is not a table; give a Dask array or data frame"
@@ -260,11 +263,19 @@ def _compute(task: Any) -> Partial:
 
 
 def _computed(task: Any) -> Any:
-    dask = _import_dask()
-    scheduler = getattr(dask.base.get_scheduler(), "__self__", None)
     # Only a cluster's client takes the option.
-    options = {"retries": _RETRIES} if hasattr(scheduler, "scheduler_info") else {}
-    return dask.compute(task, **options)[0]
+    options = {} if _client() is None else {"retries": _RETRIES}
+    return _import_dask().compute(task, **options)[0]
+
+
+def _client() -> Any:
+    """Return the client of the cluster that Dask would use now; None for threads or no scheduler."""
+    client = getattr(_import_dask().base.get_scheduler(), "__self__", None)
+    return client if hasattr(client, "scheduler_info") else None
+
+
+def _own_version() -> str:
+    return str(sys.modules[__name__.partition(".")[0]].__version__)
 
 
 def _without_messages(run: Callable[[], Any]) -> Any:

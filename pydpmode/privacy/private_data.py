@@ -34,7 +34,7 @@ from .ledger import Ledger
 from .noise import processors
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
-from .sources import open_source
+from .sources import open_source, takes_names
 from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
@@ -586,7 +586,7 @@ def _check_count(name: str, value: object) -> int | None:
 
 def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
-    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
+    source = open_source(data, columns=columns if takes_names(data) else None)
     checked = read_bounds(bounds, source, columns or ())
     source.check_columns(tuple(checked))
     return tuple(checked)

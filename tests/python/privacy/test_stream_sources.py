@@ -88,9 +88,7 @@ if LAZY:
 def design_of(study: PrivateData) -> tuple[LatticeDesign, list[Any]]:
     coordinates = [study.coordinate(name) for name in ("a", "b")]
     lower, upper = study.box(coordinates)
-    return LatticeDesign(
-        ("a", "b"), lower, upper, [0.1, 0.1], 2, ZERO_WEIGHT[study.adjacency]
-    ), coordinates
+    return LatticeDesign(("a", "b"), lower, upper, [0.1, 0.1], 2, ZERO_WEIGHT[study.adjacency]), coordinates
 
 
 def exact_sum(data: Any, **knobs: Any) -> tuple[np.ndarray, Any]:
