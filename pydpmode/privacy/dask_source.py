@@ -131,6 +131,22 @@ class DaskTable(BaseTable):
         """The number of rows, counted over the partitions when this is first asked for."""
         return int(_without_messages(self._count))
 
+    def check_passes(self, passes: int) -> None:
+        """Refuse workers without this package, before anything is charged: they would never answer."""
+        client = _client()
+        if client is None:
+            return
+        own = _own_version()
+        # The text of an expression, so that workers without the package can answer too.
+        found = client.run(eval, _VERSION, on_error="return")
+        for worker, version in found.items():
+            if version != own:
+                has = f"pydpmode {version}" if isinstance(version, str) else "no pydpmode that it can import"
+                raise UnsupportedSource(
+                    f"worker {worker} has {has} and this is {own}; install the same version on every "
+                    "worker. Nothing was charged"
+                )
+
     def summed(self, columns: Sequence[str], rows_per_block: int, work: BlockFunction) -> IntegerArray | None:
         """Return the exact sum of `work(block)` over the blocks of all partitions."""
         dask = _import_dask()
