@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .numerics.partial_mean_shift import PartialMeanShift
     from .privacy.grams_options import GramsOptions
     from .privacy.private_data import PrivateData
+    from .privacy.stream_sources import RowStream
     from .results.released_surface import ReleasedSurface, load_surface
     from .results.results import load_results
 
@@ -46,6 +47,7 @@ __all__ = [
     "PrivatePCA",
     "PrivateScaler",
     "ReleasedSurface",
+    "RowStream",
     "__version__",
     "datasets",
     "errors",
@@ -66,6 +68,7 @@ _LAZY = {
     "PrivatePCA": "models.preprocessing",
     "PrivateScaler": "models.preprocessing",
     "ReleasedSurface": "results.released_surface",
+    "RowStream": "privacy.stream_sources",
     "datasets": "datasets",
     "load_results": "results.results",
     "load_surface": "results.released_surface",

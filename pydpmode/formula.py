@@ -23,8 +23,39 @@ _LOG = re.compile(rf"\s*(?:(?:np|numpy)\s*\.\s*)?log\s*\(\s*({_NAME})\s*\)\s*")
 _CALLED = re.compile(r"(?<![\w.`])(?:[^\W\d]\w*\s*\.\s*)*([^\W\d]\w*)\s*\(")
 # Functions of other formula languages whose result for a row depends on the other rows.
 _LEARNED = frozenset(
-    "scale center standardize standardise poly bs ns cr cc te ti s lo hashed rank qcut cut ecdf mean std "
-    "var median min max sum cumsum diff lag quantile zscore minmax".split()
+    [
+        "scale",
+        "center",
+        "standardize",
+        "standardise",
+        "poly",
+        "bs",
+        "ns",
+        "cr",
+        "cc",
+        "te",
+        "ti",
+        "s",
+        "lo",
+        "hashed",
+        "rank",
+        "qcut",
+        "cut",
+        "ecdf",
+        "mean",
+        "std",
+        "var",
+        "median",
+        "min",
+        "max",
+        "sum",
+        "cumsum",
+        "diff",
+        "lag",
+        "quantile",
+        "zscore",
+        "minmax",
+    ]
 )
 _CATEGORIES = frozenset(["C", "factor", "as_factor", "Categorical", "category", "Treatment", "Sum"])
 _EXAMPLE = "write for example 'log(wage) ~ age' or 'y ~ x1 + x2'"

@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..budget import Budget, as_whole, check_delta, check_epsilon
 from ..errors import (
     CoarseFeatures,
@@ -31,6 +29,7 @@ from ..privacy.bounds import Bounds, log_lower_bound
 from ..privacy.features import ZERO_WEIGHT
 from ..privacy.noise import fresh_seed
 from ..privacy.private_data import PrivateData, check_table
+from ..privacy.sources import takes_names
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
 from .study_cell import StudyCell
@@ -278,4 +277,4 @@ def _array_names(table: Any, names: tuple[str, ...] | None) -> tuple[str, ...] |
     """Return names for the columns of an unnamed table: `columns` then names them, when they fit."""
     if names is None or isinstance(table, str) or hasattr(table, "columns") or hasattr(table, "schema"):
         return None
-    return names if isinstance(table, np.ndarray | list) else None
+    return names if takes_names(table) else None

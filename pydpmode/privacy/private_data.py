@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from os import PathLike
 from typing import Any, NoReturn, TypeVar
 
@@ -21,13 +19,14 @@ from numpy.typing import NDArray
 from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
-from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from ..results.grouped_surface import GroupedSurface
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
-from .bounds import Bounds, ClippedBlock, coordinate_block, coordinate_box, read_bounds, used_columns
+from .accounting import Charge
+from .block_work import BlockWork, in_threads
+from .bounds import Bounds, ClippedBlock, coordinate_box, read_bounds, used_columns
 from .grams import as_released, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
@@ -55,8 +54,9 @@ class PrivateData:
 
     Parameters
     ----------
-    data : DataFrame, array, Arrow table, or path of a CSV or Parquet file
-        The private table; a 1-D array is n points of one column.
+    data : DataFrame, array, Arrow table or data set, `RowStream`, lazy or Dask table, or path
+        The private table; a 1-D array is n points of one column. Paths are of CSV or Parquet files. What
+        is larger than memory is streamed; see docs/big-data.md.
     bounds : mapping of str to (low, high)
         PUBLIC bounds per column, in its units: known without looking at these rows. For arrays also
         one pair per column. Only columns with bounds can be used. Values outside are moved to the
@@ -253,7 +253,8 @@ class PrivateData:
     ) -> ReleasePlan:
         """Calibrate a surface release without reading or charging anything; see `plan_release`."""
         n = self.n_ceiling
-        by_block = self._unit == "row" and self._adjacency == "replace"
+        by_block = self._unit == "row" and self._adjacency == "replace" and self._rows.places_are_fixed
+        blocks = math.ceil(n / BLOCK_ROWS) + self._rows.parts - 1
         return plan_release(
             design,
             epsilon=epsilon,
@@ -262,7 +263,7 @@ class PrivateData:
             units_per_sum=min(n, BLOCK_ROWS) if by_block else n,
             # A person may have any number of rows; sums of 131,072 blocks are allowed for.
             depth=2 * BLOCK_ROWS if self._unit == "person" else min(n, BLOCK_ROWS),
-            roundings=1 if by_block or self._unit == "person" else math.ceil(n / BLOCK_ROWS),
+            roundings=1 if by_block or self._unit == "person" else blocks,
             largest_total=max(n, BLOCK_ROWS),
             mu=mu,
             groups=groups,
@@ -294,7 +295,7 @@ class PrivateData:
         """
         self._check_request(design, coordinates, seed, notes)
         plan = self.plan(design, epsilon=epsilon, delta=delta)
-        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        entry = self._charge(plan.charge(label, seed is not None))
         spent = self._spent(plan, coordinates, label, seed, notes)
         vector = self._noisy_sum(plan, coordinates, seed)
         self._ledger.mark_released(entry)
@@ -322,9 +323,9 @@ class PrivateData:
         reserve = reserved(self.plan(largest, epsilon=epsilon, delta=delta))
         lower, upper = self.box(coordinates)
         quantiles = plan_quantiles(lower, upper, reserve)
-        entry = self._ledger.charge(quantiles.charge(reserve, label, seed is not None))
+        entry = self._charge(quantiles.charge(reserve, label, seed is not None), passes=2)
         try:
-            counts = self._each_block(coordinates, lambda block, _: cell_weights(block, lower, upper))
+            counts = self._each_sum(coordinates, lambda block, _: cell_weights(block, lower, upper))
             design = design_for(draw_quantiles(quantiles, counts, seed))
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
@@ -358,7 +359,7 @@ class PrivateData:
         self._check_request(design, coordinates, seed, notes)
         groups.check(self._rows)
         plan = self.plan(design, epsilon=epsilon, delta=delta, groups=groups.count)
-        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        entry = self._charge(plan.charge(label, seed is not None), passes=2)
         spent = self._spent(plan, coordinates, label, seed, (*notes, groups.words()))
         vector = self._noisy_sum(plan, coordinates, seed, groups)
         self._ledger.mark_released(entry)
@@ -381,7 +382,7 @@ class PrivateData:
 
     def check_grams(self) -> None:
         """Refuse a table that DP-GRAMS has no proof for: not rows under replacement, or weighted."""
-        check_offered(self._adjacency, self._unit, self._weights is not None)
+        check_offered(self._adjacency, self._unit, self._weights is not None, self._rows.places_are_fixed)
 
     def plan_grams(
         self,
@@ -439,7 +440,7 @@ class PrivateData:
         """
         plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
         self._check_request(plan, coordinates, seed, notes)
-        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        entry = self._charge(plan.charge(label, seed is not None))
         try:
             trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
         except BaseException as problem:
@@ -460,7 +461,7 @@ class PrivateData:
     ) -> tuple[R, PrivacySpent]:
         """Charge the ledger, read the rows once, and release a statistic; its module holds the proof."""
         self._check_request(statistic, coordinates, seed, notes)
-        entry = self._ledger.charge(statistic.charge(label, seed is not None))
+        entry = self._charge(statistic.charge(label, seed is not None))
         try:
             released = statistic.finish(self._each_block(coordinates, statistic.block), seed)
         except BaseException as problem:
@@ -468,6 +469,11 @@ class PrivateData:
             raise
         self._ledger.mark_released(entry)
         return released, self._spent(statistic, coordinates, label, seed, notes)
+
+    def _charge(self, charge: Charge, *, passes: int = 1) -> str:
+        """Charge the ledger, unless the rows cannot be read so often: then nothing is charged."""
+        self._rows.check_passes(passes + (self._unit == "person"))
+        return self._ledger.charge(charge)
 
     def _check_request(
         self,
@@ -511,66 +517,61 @@ class PrivateData:
     def _lattice_sum(
         self, plan: ReleasePlan, coordinates: Sequence[Coordinate], groups: DeclaredLevels | None = None
     ) -> NDArray[np.int64]:
+        codes = None if groups is None else groups.codes(self._rows, BLOCK_ROWS)
         if self._unit == "person":
             # A person's rows may lie in several blocks: nothing is rounded before they are together.
             total, sums = np.zeros(plan.groups), np.zeros((plan.groups, plan.design.n_pairs), complex)
-            for part, part_sums in self._block_sums(plan, coordinates, groups):
+            for part, part_sums in self._each_block(
+                coordinates, lambda block, first: group_sums(plan, block, codes, first)
+            ):
                 total += part
                 sums += part_sums
             return to_lattice(plan, total, sums)
         integers = np.zeros(plan.length, dtype=np.int64)
-        for part, part_sums in self._block_sums(plan, coordinates, groups):
-            integers += to_lattice(plan, part, part_sums)
+
+        def rounded(block: ClippedBlock, first: int) -> NDArray[np.int64]:
+            return to_lattice(plan, *group_sums(plan, block, codes, first))
+
+        # The levels of rows are looked up by the rows' numbers, which only one pass here knows.
+        each = self._each_sum if codes is None else self._each_block
+        for part_integers in each(coordinates, rounded):
+            integers += part_integers
         return integers
 
-    def _block_sums(
-        self, plan: ReleasePlan, coordinates: Sequence[Coordinate], groups: DeclaredLevels | None
-    ) -> Iterator[tuple[float | FloatArray, ComplexArray]]:
-        """Yield the feature sum of each block (and group), in order; blocks are summed side by side."""
-        codes = None if groups is None else groups.codes(self._rows, BLOCK_ROWS)
-        return self._each_block(coordinates, lambda block, first: group_sums(plan, block, codes, first))
+    def _each_sum(
+        self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], NDArray[np.int64]]
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yield whole numbers that add up to the sum of `one` over all blocks.
+
+        Where the rows lie on other machines they are added there. `one` must not depend on the number
+        of the first row, and must hold neither rows nor this object.
+        """
+        names = self._names_read(coordinates)
+        there = (
+            self._rows.summed(names, BLOCK_ROWS, self._work(coordinates, one))
+            if self._unit == "row"
+            else None
+        )
+        yield from self._each_block(coordinates, one) if there is None else [there]
 
     def _each_block(
         self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]
     ) -> Iterator[R]:
         """Yield `one(block, number of its first row)` for each clipped block, in order."""
-        names = used_columns(coordinates)
-
-        def clipped(raw: FloatArray, weights: FloatArray | None, first: int) -> R:
-            # Silent also where the user has told NumPy to raise: an error would tell of a value.
-            with np.errstate(all="ignore"):
-                block = coordinate_block(raw, names, coordinates, self._bounds, self._outside, weights)
-                return one(block, first)
-
+        work = self._work(coordinates, one)
+        votes = self._votes() if self._unit == "person" else None
         # The number of a person's rows is private, so a bar over rows would tell something.
         n_rows = self._n_units if self._unit == "row" else None
-        workers = processors()
-        pending: deque[Future[R]] = deque()
-        first = 0
-        with ThreadPoolExecutor(workers) as pool, progress_bar(n_rows, self._progress) as bar:
-            for raw, weights in self._raw_blocks(names):
-                pending.append(pool.submit(clipped, raw, weights, first))
-                first += raw.shape[1]
-                bar.update(raw.shape[1])
-                # A short queue bounds the memory: reading waits for summing.
-                if len(pending) > workers + 1:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+        with progress_bar(n_rows, self._progress) as bar:
+            raw = self._rows.blocks(self._names_read(coordinates), BLOCK_ROWS)
+            yield from in_threads(raw, work, votes, processors(), bar.update)
 
-    def _raw_blocks(self, columns: Sequence[str]) -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        names = list(columns) + ([self._weights] if self._weights is not None else [])
-        votes = self._votes() if self._unit == "person" else None
-        start = 0
-        for raw in self._rows.blocks(names, BLOCK_ROWS):
-            stop = start + raw.shape[1]
-            weights = None if votes is None else votes[start:stop]
-            if self._max_weight is not None:
-                # Clipped before the division, and silent: no weight may overflow, warn or raise.
-                with np.errstate(all="ignore"):
-                    weights = np.clip(raw[-1], 0.0, self._max_weight) / self._max_weight
-            yield raw[: len(columns)], weights
-            start = stop
+    def _work(self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]) -> BlockWork[R]:
+        bounds = {name: self._bounds[name] for name in used_columns(coordinates)}
+        return BlockWork(tuple(coordinates), bounds, self._outside, self._max_weight, one)
+
+    def _names_read(self, coordinates: Sequence[Coordinate]) -> list[str]:
+        return [*used_columns(coordinates), *([self._weights] if self._weights is not None else [])]
 
     def _votes(self) -> FloatArray:
         """Return each row's share of its person's one vote, (n_rows,)."""

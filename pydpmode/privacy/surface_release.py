@@ -218,7 +218,7 @@ def calibrate(
             f"epsilon {epsilon:g} at delta {delta:g} needs noise beyond the integers of the sampler; "
             "give a larger epsilon or delta"
         )
-    length = groups * (1 + 2 * design.n_pairs)
+    return LatticeNoise(sensitivity, sigma, step, extra, slack)
 
 
 class _OnBox(Protocol):

@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..budget import Unit, as_number, as_whole
 from ..errors import InvalidArgument
 from .bounds import Bounds, read_bounds
-from .sources import open_source
+from .sources import open_source, takes_names
 from .table_source import TableSource
 
 
@@ -59,7 +57,7 @@ def check_count(name: str, value: object) -> int | None:
 
 def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
-    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
+    source = open_source(data, columns=columns if takes_names(data) else None)
     checked = read_bounds(bounds, source, columns or ())
     source.check_columns(tuple(checked))
     return tuple(checked)

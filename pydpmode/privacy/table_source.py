@@ -10,7 +10,7 @@ import difflib
 import operator
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..numerics.surfaces import FloatArray
 
 Kind = Literal["number", "datetime", "timedelta"]
 CodeArray = npt.NDArray[np.int64]
+IntegerArray = npt.NDArray[np.int64]
 
 # The time units of NumPy, pandas, polars and Arrow; "generic" is that of arrays that hold NaT only.
 _SECONDS_PER_UNIT = {"generic": 1, "s": 1, "m": 60, "h": 3600, "D": 86400, "W": 7 * 86400}
@@ -56,6 +57,26 @@ class TableSource(Protocol):
     @property
     def n_rows(self) -> int:
         """The number of rows."""
+        ...
+
+    @property
+    def places_are_fixed(self) -> bool:
+        """Whether replacing a row leaves every other row in the block it was in."""
+        ...
+
+    @property
+    def parts(self) -> int:
+        """How many times a block is begun early, at a boundary of the stored table, plus one."""
+        ...
+
+    def check_passes(self, passes: int) -> None:
+        """Raise `UnsupportedSource` when the rows cannot be read so many times. Reads nothing."""
+        ...
+
+    def summed(
+        self, columns: Sequence[str], rows_per_block: int, work: Callable[[FloatArray], IntegerArray]
+    ) -> IntegerArray | None:
+        """Return the exact sum of `work(block)` computed where the rows are; None where that is here."""
         ...
 
     def kind(self, name: str) -> Kind:
@@ -151,6 +172,9 @@ class BaseTable(ABC):
         that is like the one asked for.
     """
 
+    # Whether replacing a row leaves every other row in the block it was in.
+    places_are_fixed = True
+
     def __init__(
         self, names: Sequence[str], *, names_are_public: bool = True, names_from_text: bool = False
     ) -> None:
@@ -183,6 +207,25 @@ class BaseTable(ABC):
     def is_empty(self) -> bool:
         """Whether there is no row."""
         return self.n_rows == 0
+
+    @property
+    def parts(self) -> int:
+        """How many times a block is begun early, at a boundary of the stored table, plus one."""
+        return 1
+
+    def check_passes(self, passes: int) -> None:
+        """Raise `UnsupportedSource` when the rows cannot be read so many times. Reads nothing."""
+        return None
+
+    def summed(
+        self, columns: Sequence[str], rows_per_block: int, work: Callable[[FloatArray], IntegerArray]
+    ) -> IntegerArray | None:
+        """Return the sum of `work(block)` over all blocks, computed where the rows are.
+
+        None where the rows are read in this process. The sum is exact (integers), so its order and
+        the place of the blocks do not matter. NOT private.
+        """
+        return None
 
     @abstractmethod
     def _schema(self, position: int) -> tuple[Kind | None, str]:
