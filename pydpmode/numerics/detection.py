@@ -96,7 +96,7 @@ class SurfacePlan:
         sampling = height * roughness / (self.n * float(np.prod(h)))
         error = math.sqrt(variance + max(sampling - height**2 / self.n, 0.0))
         sides = self.widths / (self.bandwidth * length)
-        level = height_threshold(sides, height_rate(rate, look)) * math.sqrt(variance)
+        level = _level(tuple(sides.tolist()), height_rate(rate, look)) * math.sqrt(variance)
         # Cells of privacy and sampling noise together, as `mode_errors.cells_ratio` counts them.
         own = variance / (length / ratio) ** 2
         cells = (
@@ -105,6 +105,12 @@ class SurfacePlan:
         needed = max(HEIGHT_IN_SDS, float(persistence_threshold(float(np.prod(cells)), d, look)))
         # The saddle carries noise of its own, as much again.
         return min((height - level) / error, (height / error - needed) / math.sqrt(2.0))
+
+
+@lru_cache(maxsize=256)
+def _level(sides: tuple[float, ...], rate: float) -> float:
+    """Return `height_threshold`, once for all shares."""
+    return height_threshold(np.array(sides), rate)
 
 
 @lru_cache(maxsize=256)

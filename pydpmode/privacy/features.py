@@ -139,17 +139,16 @@ def _lattice_oscillation_bound(design: LatticeDesign) -> float:
 
 
 def _full_lattice_sum(sides: FloatArray, order: int) -> float:
-    """Return the sum of the spectrum over the dual lattice of a torus, by products of one-axis sums."""
+    """Return the sum of the spectrum over the dual lattice of a torus, by products of one-axis sums.
+
+    What lies beyond a frequency of 14 is below 1e-35 of it. Terms are positive and summed pairwise, so the
+    relative error is a few ulps.
+    """
     moments = []
     for side in sides:
-        w = (
-            2
-            * np.pi
-            * np.arange(-math.ceil(45 * side / (2 * np.pi)), math.ceil(45 * side / (2 * np.pi)) + 1)
-            / side
-        )
+        w = 2 * np.pi * np.arange(1, math.ceil(14 * side / (2 * np.pi)) + 1) / side
         e = np.exp(-(w**2) / 2)
-        moments.append((math.fsum(e), math.fsum(e * w**2), math.fsum(e * w**4)))
+        moments.append((1 + 2 * float(e.sum()), 2 * float((e * w**2).sum()), 2 * float((e * w**4).sum())))
     m = np.array(moments)
     product = float(np.prod(m[:, 0]))
     total = product
