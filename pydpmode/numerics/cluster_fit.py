@@ -2,12 +2,13 @@
 
 Objective: half the squared residual in noise units, plus `sum_k |(c_k - m) / t|^2 / 2` (centres are thought
 to be normal about the middle m with spread t, which keeps those that the release says little of from
-running away), plus a weak ridge on the logarithm of the width. Minimised by Levenberg and Marquardt's
+running away), plus weak ridges on the logarithm of the width and on the weights. Minimised by Levenberg and Marquardt's
 method.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +78,8 @@ class Prior:
     axis_freedom : float
         Standard deviation of the log-widths of the axes about their common one; 0 keeps them in
         proportion to `spread`.
+    share_freedom : float
+        Standard deviation of the K weights about 1/K, in units of 1/K; infinite: they are free.
     """
 
     middle: FloatArray
@@ -85,6 +88,7 @@ class Prior:
     width: float = 0.5
     width_freedom: float = 1.0
     axis_freedom: float = 0.0
+    share_freedom: float = math.inf
 
     @property
     def centre_precision(self) -> FloatArray:
@@ -179,6 +183,9 @@ def normal_equations(jacobian: FloatArray, prior: Prior, clusters: Clusters) -> 
     k, d = clusters.centres.shape
     pull = np.zeros(normal.shape[0])
     at = slice(k, k + k * d)
+    weight_precision = (k / prior.share_freedom) ** 2
+    normal[np.arange(k), np.arange(k)] += weight_precision
+    pull[:k] = weight_precision * (clusters.weights - 1 / k)
     precision = np.repeat(prior.centre_precision, k)
     normal[np.arange(k, k + k * d), np.arange(k, k + k * d)] += precision
     pull[at] = precision * (clusters.centres - prior.middle).T.ravel()
@@ -202,7 +209,9 @@ def _penalty(prior: Prior, clusters: Clusters) -> float:
     away = (clusters.centres - prior.middle) ** 2 @ prior.centre_precision
     relative = _relative_widths(prior, clusters)
     ridge = float(relative @ _width_matrix(prior, relative.size) @ relative)
-    return 0.5 * (float(away.sum()) + ridge)
+    k = clusters.count
+    uneven = float(np.sum((clusters.weights - 1 / k) ** 2)) * (k / prior.share_freedom) ** 2
+    return 0.5 * (float(away.sum()) + ridge + uneven)
 
 
 def _moved(clusters: Clusters, step: FloatArray, sketch: ClusterSketch, prior: Prior) -> Clusters:
