@@ -2,13 +2,11 @@
 
 Objective: half the squared residual in noise units, plus `sum_k |(c_k - m) / t|^2 / 2` (centres are thought
 to be normal about the middle m with spread t, which keeps those that the release says little of from
-running away), plus weak ridges on the logarithm of the width and on the weights. Minimised by Levenberg and Marquardt's
-method.
+running away), plus a weak ridge on the logarithm of the width. Minimised by Levenberg and Marquardt's method.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,8 +76,6 @@ class Prior:
     axis_freedom : float
         Standard deviation of the log-widths of the axes about their common one; 0 keeps them in
         proportion to `spread`.
-    share_freedom : float
-        Standard deviation of the K weights about 1/K, in units of 1/K; infinite: they are free.
     """
 
     middle: FloatArray
@@ -88,7 +84,6 @@ class Prior:
     width: float = 0.5
     width_freedom: float = 1.0
     axis_freedom: float = 0.0
-    share_freedom: float = math.inf
 
     @property
     def centre_precision(self) -> FloatArray:
@@ -183,9 +178,6 @@ def normal_equations(jacobian: FloatArray, prior: Prior, clusters: Clusters) -> 
     k, d = clusters.centres.shape
     pull = np.zeros(normal.shape[0])
     at = slice(k, k + k * d)
-    weight_precision = (k / prior.share_freedom) ** 2
-    normal[np.arange(k), np.arange(k)] += weight_precision
-    pull[:k] = weight_precision * (clusters.weights - 1 / k)
     precision = np.repeat(prior.centre_precision, k)
     normal[np.arange(k, k + k * d), np.arange(k, k + k * d)] += precision
     pull[at] = precision * (clusters.centres - prior.middle).T.ravel()
@@ -209,9 +201,7 @@ def _penalty(prior: Prior, clusters: Clusters) -> float:
     away = (clusters.centres - prior.middle) ** 2 @ prior.centre_precision
     relative = _relative_widths(prior, clusters)
     ridge = float(relative @ _width_matrix(prior, relative.size) @ relative)
-    k = clusters.count
-    uneven = float(np.sum((clusters.weights - 1 / k) ** 2)) * (k / prior.share_freedom) ** 2
-    return 0.5 * (float(away.sum()) + ridge + uneven)
+    return 0.5 * (float(away.sum()) + ridge)
 
 
 def _moved(clusters: Clusters, step: FloatArray, sketch: ClusterSketch, prior: Prior) -> Clusters:

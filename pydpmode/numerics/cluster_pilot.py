@@ -6,7 +6,7 @@ correlated columns cost much. Post-processing of the release.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from .surfaces import FloatArray
 _STEPS, _TRIALS = 40, 6
 _MASS_SD = 0.02  # the Gaussian stands for all records: otherwise it would settle on one cluster
 _SMALL_GAIN = 0.02
+_TAPER = 0.7  # smoothing, in public spreads
 _MIDDLE_FREEDOM = 1.5  # spread of the mean about the middle of the box, in public spreads
 _LOG_FREEDOM = 0.7  # of the covariance, relative to the public one
 # Log-ratios put down to the data not being Gaussian: of the axes to each other, and to the box.
@@ -46,7 +47,7 @@ def pilot(sketch: ClusterSketch, shares: FloatArray) -> tuple[ClusterSketch, Flo
     mean, spread : (d,) arrays
         In those coordinates. Spreads along the axes differ only where the fit says so clearly.
     """
-    state = _fit(sketch, shares)
+    state = _fit(_tapered(sketch, _TAPER * shares), shares)
     typical = float(np.mean(shares**2))
     values, vectors = np.linalg.eigh(state.covariance / typical)
     log_spread = 0.5 * np.log(values)
@@ -55,6 +56,12 @@ def pilot(sketch: ClusterSketch, shares: FloatArray) -> tuple[ClusterSketch, Flo
     spread = np.sqrt(typical) * np.exp(_beyond(np.array(overall), _SAME_SCALE) + away)
     turned = sketch.turned(vectors)
     return turned, state.mean @ vectors, spread
+
+
+def _tapered(sketch: ClusterSketch, widths: FloatArray) -> ClusterSketch:
+    """Return the sketch of the data smoothed once more, so that separate clusters run into one."""
+    taper = np.exp(-0.5 * (widths**2 @ sketch.squares))
+    return replace(sketch, target=sketch.target * taper, root=sketch.root * taper)
 
 
 def _beyond(values: FloatArray, most: float) -> FloatArray:

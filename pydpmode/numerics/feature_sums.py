@@ -1,8 +1,8 @@
 """Sums of feature vectors over a block of points: the only arithmetic that touches records.
 
 For d <= 3 one type-1 non-uniform fast Fourier transform (FINUFFT; Barnett, Magland & af Klinteberg
-2019); for d >= 4 sine and cosine of every phase, compiled where numba is installed (`compiled_trig`). Each is linear in the records and
-deterministic: the same block gives the same bits, whatever runs beside it.
+2019); for d >= 4 sine and cosine of every phase, compiled where numba is installed (`compiled_trig`).
+Each is linear in the records and deterministic: the same block gives the same bits, whatever runs beside it.
 """
 
 from __future__ import annotations
