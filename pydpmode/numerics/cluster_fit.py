@@ -2,8 +2,7 @@
 
 Objective: half the squared residual in noise units, plus `sum_k |(c_k - m) / t|^2 / 2` (centres are thought
 to be normal about the middle m with spread t, which keeps those that the release says little of from
-running away), plus a weak ridge on the logarithm of the width. Minimised by Levenberg and Marquardt's
-method.
+running away), plus a weak ridge on the logarithm of the width. Minimised by Levenberg and Marquardt's method.
 """
 
 from __future__ import annotations

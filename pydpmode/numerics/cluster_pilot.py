@@ -6,7 +6,7 @@ correlated columns cost much. Post-processing of the release.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from .mode_set import IntArray
 from .surfaces import FloatArray
 
 _STEPS, _TRIALS = 40, 6
+_MASS_SD = 0.02  # the Gaussian stands for all records: otherwise it would settle on one cluster
 _SMALL_GAIN = 0.02
+_TAPER = 0.7  # smoothing, in public spreads
 _MIDDLE_FREEDOM = 1.5  # spread of the mean about the middle of the box, in public spreads
 _LOG_FREEDOM = 0.7  # of the covariance, relative to the public one
-_SAME = 0.5  # log-ratios of the axes' spreads below it are put down to shape, not to scale
+# Log-ratios put down to the data not being Gaussian: of the axes to each other, and to the box.
+_SAME_SHAPE, _SAME_SCALE = 0.5, 0.25
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,26 @@ def pilot(sketch: ClusterSketch, shares: FloatArray) -> tuple[ClusterSketch, Flo
     mean, spread : (d,) arrays
         In those coordinates. Spreads along the axes differ only where the fit says so clearly.
     """
-    state = _fit(sketch, shares)
+    state = _fit(_tapered(sketch, _TAPER * shares), shares)
     typical = float(np.mean(shares**2))
     values, vectors = np.linalg.eigh(state.covariance / typical)
     log_spread = 0.5 * np.log(values)
     overall = float(log_spread.mean())
-    away = log_spread - overall
-    away = np.sign(away) * np.maximum(np.abs(away) - _SAME, 0.0)
-    spread = np.sqrt(typical) * np.exp(overall + away)
+    away = _beyond(log_spread - overall, _SAME_SHAPE)
+    spread = np.sqrt(typical) * np.exp(_beyond(np.array(overall), _SAME_SCALE) + away)
     turned = sketch.turned(vectors)
     return turned, state.mean @ vectors, spread
+
+
+def _tapered(sketch: ClusterSketch, widths: FloatArray) -> ClusterSketch:
+    """Return the sketch of the data smoothed once more, so that separate clusters run into one."""
+    taper = np.exp(-0.5 * (widths**2 @ sketch.squares))
+    return replace(sketch, target=sketch.target * taper, root=sketch.root * taper)
+
+
+def _beyond(values: FloatArray, most: float) -> FloatArray:
+    """Return by how much the values are beyond what is put down to the data not being Gaussian."""
+    return np.asarray(np.sign(values) * np.maximum(np.abs(values) - most, 0.0))
 
 
 def _fit(sketch: ClusterSketch, shares: FloatArray) -> _State:
@@ -118,11 +131,11 @@ def _away(shares: FloatArray, state: _State) -> FloatArray:
 def _precisions(shares: FloatArray) -> FloatArray:
     rows, columns = _pairs(shares.size)
     sd = 2 * _LOG_FREEDOM * shares[rows] * shares[columns]
-    return np.asarray(np.concatenate([[0.0], 1 / (_MIDDLE_FREEDOM * shares) ** 2, sd**-2]))
+    return np.asarray(np.concatenate([[_MASS_SD**-2], 1 / (_MIDDLE_FREEDOM * shares) ** 2, sd**-2]))
 
 
 def _offsets(sketch: ClusterSketch, shares: FloatArray, state: _State) -> FloatArray:
-    return np.concatenate([[0.0], state.mean - sketch.middle, _away(shares, state)])
+    return np.concatenate([[state.weight - 1], state.mean - sketch.middle, _away(shares, state)])
 
 
 def _normal(

@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InvalidArgument
 from .cluster_bandwidth import SCALE_SHARE
-from .cluster_candidates import candidates
+from .cluster_candidates import candidates, greedy
 from .cluster_errors import ClusterErrors, cluster_errors
-from .cluster_fit import Prior
+from .cluster_fit import Prior, refit
 from .cluster_number import fit_unknown
 from .cluster_pilot import pilot
 from .cluster_search import fit_known
 from .cluster_sketch import ClusterSketch
+from .mode_candidates import GRID_DIMENSIONS
 from .mode_set import IntArray, ModeSet
 from .surfaces import FloatArray
 
 _AXIS_FREEDOM = 0.2
+_MODE_STARTS, _SPARE_STARTS, _START_STEPS = 16, 3, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,28 @@ def fit_clusters(surface: Any, n_clusters: int | None = None, *, false_split_rat
         covariance=turn * np.exp(2 * clusters.log_widths) @ turn.T,
         evidence=evidence,
         threshold=threshold,
+    )
+
+
+def mode_starts(surface: Any, n_clusters: int | None) -> FloatArray | None:
+    """Return where to climb for the modes of a surface of four or more dimensions: fitted centres and more.
+
+    None in fewer dimensions, where a grid sees every mode, and for a surface without coefficients.
+    """
+    if surface.lower.size <= GRID_DIMENSIONS:
+        return None
+    try:
+        sketch, middle, spread = pilot_of(surface)
+    except InvalidArgument:
+        return None
+    prior = Prior(middle, spread, axis_freedom=_AXIS_FREEDOM)
+    found = candidates(surface, sketch, prior)
+    count = _MODE_STARTS if n_clusters is None else n_clusters + _SPARE_STARTS
+    widths = np.arange(found.energies.size)
+    targets = np.repeat(sketch.target[None], widths.size, axis=0)
+    starts = greedy(found, targets, widths, count)
+    return sketch.to_columns(
+        np.concatenate([refit(sketch, prior, s, _START_STEPS).clusters.centres for s in starts])
     )
 
 
