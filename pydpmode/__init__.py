@@ -21,6 +21,7 @@ from .budget import Budget
 
 if TYPE_CHECKING:
     from . import datasets
+    from .models.clustering_pipeline import PrivateClusteringPipeline
     from .models.density_modes import DensityModes
     from .models.modal_clustering import ModalClustering
     from .models.preprocessing import PrivatePCA, PrivateScaler
@@ -40,6 +41,7 @@ __all__ = [
     "KernelSurface",
     "MeanShift",
     "ModalClustering",
+    "PrivateClusteringPipeline",
     "PrivateData",
     "PrivatePCA",
     "PrivateScaler",
@@ -59,6 +61,7 @@ _LAZY = {
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
     "ModalClustering": "models.modal_clustering",
+    "PrivateClusteringPipeline": "models.clustering_pipeline",
     "PrivateData": "privacy.private_data",
     "PrivatePCA": "models.preprocessing",
     "PrivateScaler": "models.preprocessing",
