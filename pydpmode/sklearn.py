@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Integral
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ import numpy.typing as npt
 from .budget import Budget
 from .errors import InvalidArgument, MissingBounds, MissingDependency
 from .models.density_modes import DensityModes
+from .models.modal_clustering import ModalClustering
 from .privacy.bounds import Bounds
 from .privacy.private_data import PrivateData
 
@@ -39,9 +40,10 @@ except ImportError as error:  # pragma: no cover - scikit-learn is an optional d
     ) from error
 
 if TYPE_CHECKING:
+    from .results.clustering_results import ClusteringResults
     from .results.results import DensityModesResults
 
-__all__ = ["DPModes"]
+__all__ = ["DPModalClustering", "DPModes"]
 
 
 class _PrivateEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type stubs
@@ -215,6 +217,86 @@ class DPModes(_PrivateEstimator):
         )
         self.result_: DensityModesResults = model.fit(self.epsilon, self.delta, seed=self._seed())
         self.modes_ = self.result_.mode_set.locations.copy()
+        return self
+
+
+class DPModalClustering(_PrivateEstimator):
+    """Clusters in 1 to 8 numeric columns, as a scikit-learn estimator; see `ModalClustering`.
+
+    Parameters
+    ----------
+    epsilon, delta, bounds, budget, ledger, random_state
+        As in `DPModes`.
+    n_clusters : int, optional
+        Number of clusters; found when omitted.
+    centres : {"fit", "modes"}
+        As in `ModalClustering`.
+    bandwidth : str, float, sequence or mapping, optional
+        As in `ModalClustering`.
+    public_transform : str, optional
+        As in `ModalClustering`: states that X was made by a transform that was NOT learned from these rows. A
+        scaler or PCA before this estimator in a pipeline IS learned from them: no guarantee covers it.
+
+    Attributes
+    ----------
+    cluster_centers_ : (k, d) array
+        The centres, the largest cluster first.
+    result_ : ClusteringResults
+    n_features_in_, feature_names_in_
+        As in `DPModes`.
+
+    Notes
+    -----
+    Guarantee of `fit`: (epsilon, delta)-DP for replacing one record (or as a `PrivateData` says), given
+    public bounds.
+
+    Examples
+    --------
+    >>> from pydpmode import datasets
+    >>> from pydpmode.sklearn import DPModalClustering
+    >>> X, truth = datasets.four_gaussians(5000, seed=1)
+    >>> model = DPModalClustering(1.0, 1e-6, bounds=(-8, 8), n_clusters=4, random_state=1).fit(X)
+    >>> model.cluster_centers_.shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        bounds: Bounds | None = None,
+        n_clusters: int | None = None,
+        centres: Literal["fit", "modes"] = "fit",
+        bandwidth: Any = None,
+        public_transform: str | None = None,
+        budget: Budget | None = None,
+        ledger: str | PathLike[str] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_clusters = n_clusters
+        self.centres = centres
+        self.bandwidth = bandwidth
+        self.public_transform = public_transform
+        self.budget = budget
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Release the density surface of X and find its clusters; parameters, errors: see `DPModes.fit`."""
+        study = self._study(X)
+        model = ModalClustering(
+            study,
+            n_clusters=self.n_clusters,
+            centres=self.centres,
+            bandwidth=self.bandwidth,
+            public_transform=self.public_transform,
+        )
+        self.result_: ClusteringResults = model.fit(self.epsilon, self.delta, seed=self._seed())
+        self.cluster_centers_ = self.result_.cluster_set.centres.copy()
         return self
 
 

@@ -36,8 +36,8 @@ _REACH = 3.0
 class PrivateClusteringPipeline:
     """Clusters of rows with many columns: private centre, private components, private clusters.
 
-    The rows are centred at their released mean, projected on released principal components of clipped rows, and the
-    scores are clustered by `ModalClustering`. One epsilon covers it all, and each step is in the ledger.
+    The rows are centred at their released mean, projected on released principal components of clipped rows,
+    and the scores are clustered by `ModalClustering`. One epsilon covers it all; each step is in the ledger.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class PrivateClusteringPipeline:
     n_components : int
         1 to 8.
     radius : float or "private"
-        As in `PrivatePCA`: a PUBLIC distance from the centre, in scales, beyond which rows are clipped before their
-        second moments are released. "private" (default) releases the median distance.
+        As in `PrivatePCA`: a PUBLIC distance from the centre, in scales, beyond which rows are clipped before
+        their second moments are released. "private" (default) releases a quartile of the distances for it.
     n_clusters : int, optional
         Found when omitted.
     centre, scale
@@ -78,8 +78,8 @@ class PrivateClusteringPipeline:
     public bounds. Each step is one release with parameters that are public or come from earlier steps, and
     Gaussian releases compose exactly (`privacy.shares`).
 
-    The published clustering standardises and fits PCA to the private rows for free; that is not covered by any
-    guarantee. Columns that were made by a transform learned from OTHER data go to `ModalClustering` with
+    The published clustering standardises and fits PCA to the private rows for free; no guarantee covers
+    that. Columns that were made by a transform learned from OTHER data go to `ModalClustering` with
     `public_transform=`.
 
     Examples

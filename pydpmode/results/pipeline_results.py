@@ -1,4 +1,4 @@
-"""What a clustering pipeline releases: components, clusters of their scores, and the way back to the columns."""
+"""What a clustering pipeline releases: components, clusters of their scores, and the way back to columns."""
 
 from __future__ import annotations
 
@@ -89,7 +89,10 @@ class PipelineResults:
     @property
     def labels_(self) -> NoReturn:
         """Refused: labels of the private rows are not part of the release."""
-        return self.clustering.labels_
+        raise AttributeError(
+            "there are no labels_: a label is one value per private row, and the result holds no rows. "
+            "predict(rows) gives labels of your own private rows for local use, not covered by the guarantee"
+        )
 
     @property
     def privacy(self) -> tuple[PrivacySpent, ...]:

@@ -37,8 +37,8 @@ def pipeline_summary(result: PipelineResults, level: float = 0.95) -> ReleaseSum
     angles = ", ".join(f"{angle:.0f}" for angle in result.components.angles)
     notes = [
         f"Components: the noise turns them by {angles} degrees (root mean square).",
-        "Errors of centres are of the clusters alone; those of the released centre and components come on top "
-        "(components.location_errors, components.angles).",
+        "Errors of centres are of the clusters alone; those of the released centre and components come on "
+        "top (components.location_errors, components.angles).",
         replace(first, epsilon=result.epsilon, delta=result.delta).statement(),
         *result.components.warnings,
         *result.clustering.warnings,
@@ -60,34 +60,34 @@ def _steps(result: PipelineResults) -> Block:
 
 def _clusters(result: PipelineResults, level: float) -> Block:
     table = result.clustering
-    half = table.conf_int(level)
-    rows = []
-    for number in range(1, result.n_clusters + 1):
-        for k, name in enumerate(table.columns):
-            low, high = half.loc[(number, name)]
-            rows.append(
-                [
-                    f"{number}" if k == 0 else "",
-                    f"{100 * float(table.mass.loc[number]):.1f}%" if k == 0 else "",
-                    name,
-                    f"{float(table.centres.loc[number, name]):.3g}",
-                    f"{float(table.std_errors.loc[(number, name), 'total']):.2g}",
-                    f"{low:.3g}",
-                    f"{high:.3g}",
-                ]
-            )
+    at, errors = (
+        table.centres.to_numpy(),
+        table.std_errors["total"].to_numpy().reshape(-1, len(table.columns)),
+    )
+    limits = table.conf_int(level).to_numpy().reshape(*at.shape, 2)
+    mass = table.mass.to_numpy()
+    rows = [
+        [
+            f"{number + 1}" if k == 0 else "",
+            f"{100 * mass[number]:.1f}%" if k == 0 else "",
+            name,
+            f"{at[number, k]:.3g}",
+            f"{errors[number, k]:.2g}",
+            *(f"{limit:.3g}" for limit in limits[number, k]),
+        ]
+        for number in range(result.n_clusters)
+        for k, name in enumerate(table.columns)
+    ]
     tail = (1 - level) / 2
     headers = ("cluster", "share", "score", "centre", "s.e.", f"[{tail:.3g}", f"{1 - tail:.4g}]")
-    return Block(rows, "lllrrrr".replace(" ", ""), headers)
+    return Block(rows, "lrlrrrr", headers)
 
 
 def _columns(result: PipelineResults) -> Block:
     """Return the centres in the columns that differ most between clusters."""
-    centres = result.centres
-    spread = centres.to_numpy(dtype=float).std(axis=0) / result.components.scale
-    shown = [centres.columns[j] for j in np.argsort(-spread, kind="stable")[:_COLUMNS_SHOWN]]
-    rows = [
-        [str(number), *(f"{float(centres.loc[number, name]):.4g}" for name in shown)]
-        for number in centres.index
-    ]
-    return Block(rows, "l" + "r" * len(shown), ("cluster", *(shorten(str(n), 9) for n in shown)))
+    centres = result.centres.to_numpy(dtype=float)
+    spread = centres.std(axis=0) / result.components.scale
+    shown = np.argsort(-spread, kind="stable")[:_COLUMNS_SHOWN]
+    rows = [[str(i + 1), *(f"{value:.4g}" for value in row[shown])] for i, row in enumerate(centres)]
+    names = [shorten(result.columns[j], 9) for j in shown]
+    return Block(rows, "l" + "r" * len(shown), ("cluster", *names))
