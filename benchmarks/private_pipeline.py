@@ -2,16 +2,16 @@
 
 scikit-learn's 1797 x 64 digits; what is public is the pixel box [0, 16], n, six components and ten clusters.
 
-    python benchmarks/private_pipeline.py                     # about ten minutes
+    python benchmarks/private_pipeline.py                     # about half an hour
     python benchmarks/private_pipeline.py --quick             # two epsilons, three runs, nothing written
-    python benchmarks/private_pipeline.py --methods kmeans    # some methods only; the others' rows are kept
+    python benchmarks/private_pipeline.py --methods kmeans    # some methods only; others' rows are kept
     python benchmarks/private_pipeline.py --tuning            # made-up mixtures, nothing written
 
-Methods: `pipeline` is `PrivateClusteringPipeline` with its default shares, rows clipped at the public radius 5
-in scales of 6 grey levels; `pipeline, private radius` releases the radius too and knows nothing but the box.
-`diffprivlib` is its PCA and KMeans with half of epsilon each (pure DP, bounds and norms public; scores within
--6 and 6), run by `--methods diffprivlib` where scikit-learn is older than 1.9. `kmeans` is scikit-learn's on its PCA, not private,
-`classes` assigns to the true class means in the same six components.
+Methods: `pipeline` is `PrivateClusteringPipeline` with its default shares, rows clipped at the public radius
+5 in scales of 6 grey levels; `pipeline, private radius` releases the radius too. `diffprivlib` is its PCA and
+KMeans with half of epsilon each (pure DP; bounds and norms public, scores within -6 and 6); it runs where
+scikit-learn is older than 1.9. `kmeans` is scikit-learn's on its PCA, not private; `classes` assigns to the
+true class means in those components.
 
 Rows go to benchmarks/results/private_pipeline.csv: means over runs and their standard errors.
 """

@@ -28,6 +28,7 @@ from .budget import Budget
 from .errors import InvalidArgument, MissingBounds, MissingDependency
 from .models.density_modes import DensityModes
 from .models.modal_clustering import ModalClustering
+from .numerics.designs import MAX_LATTICE_DIMENSION
 from .privacy.bounds import Bounds
 from .privacy.private_data import PrivateData
 
@@ -91,6 +92,9 @@ class _PrivateEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # s
             return [tuple(self.bounds)] * self.n_features_in_  # type: ignore[return-value]
         return self.bounds
 
+    def _many(self) -> bool:
+        return int(self.n_features_in_) > MAX_LATTICE_DIMENSION
+
     def _seed(self) -> int | None:
         if self.random_state is None:
             return None
@@ -145,6 +149,8 @@ class DPModes(_PrivateEstimator):
         As in `DensityModes`.
     false_mode_rate : float
         Chance of reporting any mode that is only noise.
+    n_features : int, optional
+        Number of random frequencies when there are 4 or more columns.
     budget, ledger : Budget and path, optional
         Guard all fits of this estimator and of its clones together; see the module.
     random_state : int, optional
@@ -184,6 +190,7 @@ class DPModes(_PrivateEstimator):
         n_modes: int | None = None,
         bandwidth: Any = "ladder",
         false_mode_rate: float = 0.05,
+        n_features: int | None = None,
         budget: Budget | None = None,
         ledger: str | PathLike[str] | None = None,
         random_state: int | None = None,
@@ -194,6 +201,7 @@ class DPModes(_PrivateEstimator):
         self.n_modes = n_modes
         self.bandwidth = bandwidth
         self.false_mode_rate = false_mode_rate
+        self.n_features = n_features
         self.budget = budget
         self.ledger = ledger
         self.random_state = random_state
@@ -213,7 +221,11 @@ class DPModes(_PrivateEstimator):
         """
         study = self._study(X)
         model = DensityModes(
-            study, n_modes=self.n_modes, bandwidth=self.bandwidth, false_mode_rate=self.false_mode_rate
+            study,
+            n_modes=self.n_modes,
+            bandwidth=self.bandwidth,
+            false_mode_rate=self.false_mode_rate,
+            n_features=self.n_features if self._many() else None,
         )
         self.result_: DensityModesResults = model.fit(self.epsilon, self.delta, seed=self._seed())
         self.modes_ = self.result_.mode_set.locations.copy()
@@ -233,6 +245,8 @@ class DPModalClustering(_PrivateEstimator):
         As in `ModalClustering`.
     bandwidth : str, float, sequence or mapping, optional
         As in `ModalClustering`.
+    n_features : int, optional
+        Number of random frequencies when there are 4 or more columns.
     public_transform : str, optional
         As in `ModalClustering`: states that X was made by a transform that was NOT learned from these rows. A
         scaler or PCA before this estimator in a pipeline IS learned from them: no guarantee covers it.
@@ -269,6 +283,7 @@ class DPModalClustering(_PrivateEstimator):
         n_clusters: int | None = None,
         centres: Literal["fit", "modes"] = "fit",
         bandwidth: Any = None,
+        n_features: int | None = None,
         public_transform: str | None = None,
         budget: Budget | None = None,
         ledger: str | PathLike[str] | None = None,
@@ -280,6 +295,7 @@ class DPModalClustering(_PrivateEstimator):
         self.n_clusters = n_clusters
         self.centres = centres
         self.bandwidth = bandwidth
+        self.n_features = n_features
         self.public_transform = public_transform
         self.budget = budget
         self.ledger = ledger
@@ -293,6 +309,7 @@ class DPModalClustering(_PrivateEstimator):
             n_clusters=self.n_clusters,
             centres=self.centres,
             bandwidth=self.bandwidth,
+            n_features=self.n_features if self._many() else None,
             public_transform=self.public_transform,
         )
         self.result_: ClusteringResults = model.fit(self.epsilon, self.delta, seed=self._seed())

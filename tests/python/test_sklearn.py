@@ -32,8 +32,10 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [
-        DPModes(epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=2.0),
-        DPModalClustering(epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=4.0, n_clusters=2),
+        DPModes(epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=4.0, n_features=1024),
+        DPModalClustering(
+            epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=4.0, n_features=1024, n_clusters=2
+        ),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
