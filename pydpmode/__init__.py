@@ -21,6 +21,7 @@ from .budget import Budget
 
 if TYPE_CHECKING:
     from . import datasets
+    from .models.clustering_pipeline import PrivateClusteringPipeline
     from .models.density_modes import DensityModes
     from .models.modal_clustering import ModalClustering
     from .models.preprocessing import PrivatePCA, PrivateScaler
@@ -43,6 +44,7 @@ __all__ = [
     "MeanShift",
     "ModalClustering",
     "PartialMeanShift",
+    "PrivateClusteringPipeline",
     "PrivateData",
     "PrivatePCA",
     "PrivateScaler",
@@ -64,6 +66,7 @@ _LAZY = {
     "MeanShift": "numerics.mean_shift",
     "ModalClustering": "models.modal_clustering",
     "PartialMeanShift": "numerics.partial_mean_shift",
+    "PrivateClusteringPipeline": "models.clustering_pipeline",
     "PrivateData": "privacy.private_data",
     "PrivatePCA": "models.preprocessing",
     "PrivateScaler": "models.preprocessing",

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Integral
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ import numpy.typing as npt
 from .budget import Budget
 from .errors import InvalidArgument, MissingBounds, MissingDependency
 from .models.density_modes import DensityModes
+from .models.modal_clustering import ModalClustering
+from .numerics.designs import MAX_LATTICE_DIMENSION
 from .privacy.bounds import Bounds
 from .privacy.private_data import PrivateData
 
@@ -39,9 +41,10 @@ except ImportError as error:  # pragma: no cover - scikit-learn is an optional d
     ) from error
 
 if TYPE_CHECKING:
+    from .results.clustering_results import ClusteringResults
     from .results.results import DensityModesResults
 
-__all__ = ["DPModes"]
+__all__ = ["DPModalClustering", "DPModes"]
 
 
 class _PrivateEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type stubs
@@ -88,6 +91,9 @@ class _PrivateEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # s
         ):
             return [tuple(self.bounds)] * self.n_features_in_  # type: ignore[return-value]
         return self.bounds
+
+    def _many(self) -> bool:
+        return int(self.n_features_in_) > MAX_LATTICE_DIMENSION
 
     def _seed(self) -> int | None:
         if self.random_state is None:
@@ -143,6 +149,8 @@ class DPModes(_PrivateEstimator):
         As in `DensityModes`.
     false_mode_rate : float
         Chance of reporting any mode that is only noise.
+    n_features : int, optional
+        Number of random frequencies when there are 4 or more columns.
     budget, ledger : Budget and path, optional
         Guard all fits of this estimator and of its clones together; see the module.
     random_state : int, optional
@@ -182,6 +190,7 @@ class DPModes(_PrivateEstimator):
         n_modes: int | None = None,
         bandwidth: Any = "ladder",
         false_mode_rate: float = 0.05,
+        n_features: int | None = None,
         budget: Budget | None = None,
         ledger: str | PathLike[str] | None = None,
         random_state: int | None = None,
@@ -192,6 +201,7 @@ class DPModes(_PrivateEstimator):
         self.n_modes = n_modes
         self.bandwidth = bandwidth
         self.false_mode_rate = false_mode_rate
+        self.n_features = n_features
         self.budget = budget
         self.ledger = ledger
         self.random_state = random_state
@@ -211,10 +221,99 @@ class DPModes(_PrivateEstimator):
         """
         study = self._study(X)
         model = DensityModes(
-            study, n_modes=self.n_modes, bandwidth=self.bandwidth, false_mode_rate=self.false_mode_rate
+            study,
+            n_modes=self.n_modes,
+            bandwidth=self.bandwidth,
+            false_mode_rate=self.false_mode_rate,
+            n_features=self.n_features if self._many() else None,
         )
         self.result_: DensityModesResults = model.fit(self.epsilon, self.delta, seed=self._seed())
         self.modes_ = self.result_.mode_set.locations.copy()
+        return self
+
+
+class DPModalClustering(_PrivateEstimator):
+    """Clusters in 1 to 8 numeric columns, as a scikit-learn estimator; see `ModalClustering`.
+
+    Parameters
+    ----------
+    epsilon, delta, bounds, budget, ledger, random_state
+        As in `DPModes`.
+    n_clusters : int, optional
+        Number of clusters; found when omitted.
+    centres : {"fit", "modes"}
+        As in `ModalClustering`.
+    bandwidth : str, float, sequence or mapping, optional
+        As in `ModalClustering`.
+    n_features : int, optional
+        Number of random frequencies when there are 4 or more columns.
+    public_transform : str, optional
+        As in `ModalClustering`: states that X was made by a transform that was NOT learned from these rows. A
+        scaler or PCA before this estimator in a pipeline IS learned from them: no guarantee covers it.
+
+    Attributes
+    ----------
+    cluster_centers_ : (k, d) array
+        The centres, the largest cluster first.
+    result_ : ClusteringResults
+    n_features_in_, feature_names_in_
+        As in `DPModes`.
+
+    Notes
+    -----
+    Guarantee of `fit`: (epsilon, delta)-DP for replacing one record (or as a `PrivateData` says), given
+    public bounds.
+
+    Examples
+    --------
+    >>> from pydpmode import datasets
+    >>> from pydpmode.sklearn import DPModalClustering
+    >>> X, truth = datasets.four_gaussians(5000, seed=1)
+    >>> model = DPModalClustering(1.0, 1e-6, bounds=(-8, 8), n_clusters=4, random_state=1).fit(X)
+    >>> model.cluster_centers_.shape
+    (4, 2)
+    """
+
+    def __init__(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        bounds: Bounds | None = None,
+        n_clusters: int | None = None,
+        centres: Literal["fit", "modes"] = "fit",
+        bandwidth: Any = None,
+        n_features: int | None = None,
+        public_transform: str | None = None,
+        budget: Budget | None = None,
+        ledger: str | PathLike[str] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_clusters = n_clusters
+        self.centres = centres
+        self.bandwidth = bandwidth
+        self.n_features = n_features
+        self.public_transform = public_transform
+        self.budget = budget
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Release the density surface of X and find its clusters; parameters, errors: see `DPModes.fit`."""
+        study = self._study(X)
+        model = ModalClustering(
+            study,
+            n_clusters=self.n_clusters,
+            centres=self.centres,
+            bandwidth=self.bandwidth,
+            n_features=self.n_features if self._many() else None,
+            public_transform=self.public_transform,
+        )
+        self.result_: ClusteringResults = model.fit(self.epsilon, self.delta, seed=self._seed())
+        self.cluster_centers_ = self.result_.cluster_set.centres.copy()
         return self
 
 

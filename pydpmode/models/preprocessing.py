@@ -192,7 +192,8 @@ class PrivatePCA:
     radius : float or "private"
         Rows farther from the centre, in scales, are moved to this distance along their ray. PUBLIC, chosen
         without looking at the rows: the noise grows with `radius^2`, and far rows count less when it is
-        small. A value near the typical distance or below works best. "private" releases the median distance.
+        small. A value somewhat below the typical distance works best. "private" releases the lower quartile
+        of the distances for it.
     centre : {"private", "box"}, mapping or ScalerResults
         "private": the mean is released first, within the same epsilon. "box": the middle of the bounds. A
         mapping {column: value} states a PUBLIC centre.
@@ -338,7 +339,7 @@ def release_components(
             coordinates,
             epsilon=parts["radius"].epsilon,
             delta=parts["radius"].delta,
-            probabilities=((1, 2),),
+            probabilities=((1, 4),),
             ball=farthest,
         )
         drawn, one = release(study, distances, coordinates, label=f"{label}: radius", seed=_next(seed, 1))
@@ -405,7 +406,8 @@ def check_radius(radius: object) -> Radius:
     if radius is None:
         raise MissingBounds(
             "radius is missing: give a PUBLIC distance from the centre, in scales, beyond which rows are "
-            "clipped, or radius='private' to release the median distance; it is never taken from the data"
+            "clipped, or radius='private' to release a quartile of the distances for it; it is never taken "
+            "from the data"
         )
     if isinstance(radius, str):
         if radius != "private":

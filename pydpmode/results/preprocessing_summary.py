@@ -13,7 +13,7 @@ from .preprocessing import PCAResults, ReleasedTransform, ScalerResults
 from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block
 
 _LONGEST_TABLE = 40
-_SIMULATED = "*** SIMULATED: the noise came from a seed. NOT PRIVATE. Do not publish. ***"
+SIMULATED = "*** SIMULATED: the noise came from a seed. NOT PRIVATE. Do not publish. ***"
 
 
 def scaler_summary(result: ScalerResults) -> ReleaseSummary:
@@ -81,7 +81,7 @@ def _summary(
     notes: Sequence[str],
     facts: list[tuple[str, str]],
 ) -> ReleaseSummary:
-    blocks = [Block([[_SIMULATED]], "c")] if result.simulated else []
+    blocks = [Block([[SIMULATED]], "c")] if result.simulated else []
     label = [("Label", shorten(result.label, NAME_WIDTH))] if result.label else []
     left = [*label, ("Records used", f"{result.records:.0f}"), *facts]
     blocks += [facts_block(left, _privacy_facts(result)), *tables]

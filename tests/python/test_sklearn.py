@@ -17,9 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import pydpmode as dpm
 from pydpmode import datasets
 from pydpmode.errors import BudgetExceeded, InvalidArgument, InvalidBudget, MissingBounds, NonNumericColumn
-from pydpmode.sklearn import DPModes
+from pydpmode.sklearn import DPModalClustering, DPModes
 
-TWINS = (DPModes,)
+TWINS = (DPModes, DPModalClustering)
 
 # scikit-learn's checks that cannot pass here, and why.
 EXPECTED_FAILURES = {
@@ -31,11 +31,20 @@ EXPECTED_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [twin(epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=2.0) for twin in TWINS],
+    [
+        DPModes(epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=4.0, n_features=1024),
+        DPModalClustering(
+            epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=4.0, n_features=1024, n_clusters=2
+        ),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def centres_of(model: Any) -> np.ndarray:
+    return np.asarray(model.modes_ if isinstance(model, DPModes) else model.cluster_centers_)
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +52,26 @@ def four() -> pd.DataFrame:
     return datasets.four_gaussians(3000, seed=1)[0]
 
 
+def test_a_twin_gives_what_the_model_gives(four: pd.DataFrame) -> None:
+    box = {"x": (-8, 8), "y": (-8, 8)}
+    modes = DPModes(epsilon=1.0, delta=1e-6, bounds=(-8, 8), random_state=1).fit(four)
+    direct = dpm.DensityModes(four, bounds=box).fit(1.0, 1e-6, seed=1)
+    np.testing.assert_array_equal(modes.modes_, direct.mode_set.locations)
+    clusters = DPModalClustering(1.0, 1e-6, bounds=box, n_clusters=4, random_state=1).fit(four)
+    straight = dpm.ModalClustering(four, bounds=box, n_clusters=4).fit(1.0, 1e-6, seed=1)
+    np.testing.assert_array_equal(clusters.cluster_centers_, straight.centres.to_numpy())
+
+
 @pytest.mark.parametrize("twin", TWINS)
-def test_a_twin_gives_what_the_model_gives(twin: Any, four: pd.DataFrame) -> None:
+def test_new_rows_get_the_nearest_centre(twin: Any, four: pd.DataFrame) -> None:
     model = twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8), random_state=1).fit(four)
-    assert len(model.modes_) == 4
+    centres = centres_of(model)
+    assert centres.shape == (4, 2)
     assert model.feature_names_in_.tolist() == ["x", "y"]
     labels = model.predict(pd.DataFrame({"x": [3.0, -3.0, np.nan], "y": [3.0, -3.0, 0.0]}))
     assert labels[0] != labels[1]
     assert labels[2] == -1
-    np.testing.assert_allclose(model.modes_[labels[0]], [3, 3], atol=0.5)
-    direct = dpm.DensityModes(four, bounds={"x": (-8, 8), "y": (-8, 8)}).fit(1.0, 1e-6, seed=1)
-    np.testing.assert_array_equal(model.modes_, direct.mode_set.locations)
+    np.testing.assert_allclose(centres[labels[0]], [3, 3], atol=0.5)
 
 
 @pytest.mark.parametrize("twin", TWINS)
@@ -103,7 +121,7 @@ def test_a_fitted_estimator_holds_no_row(twin: Any, four: pd.DataFrame) -> None:
     assert np.float64(1.2345678901234567).tobytes() not in stored
     assert not hasattr(model, "labels_")
     assert not model.result_.simulated
-    np.testing.assert_array_equal(pickle.loads(stored).modes_, model.modes_)
+    np.testing.assert_array_equal(centres_of(pickle.loads(stored)), centres_of(model))
 
 
 @pytest.mark.parametrize("twin", TWINS)
