@@ -30,7 +30,8 @@ from ..privacy.bounds import Bounds, log_lower_bound
 from ..privacy.features import ZERO_WEIGHT
 from ..privacy.grams_options import GramsOptions
 from ..privacy.noise import fresh_seed
-from ..privacy.private_data import PrivateData, check_table
+from ..privacy.private_data import PrivateData
+from ..privacy.table_checks import check_table
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace

@@ -18,25 +18,29 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit, as_number, as_whole
+from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit, as_number
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
 from ..numerics.feature_sums import feature_sum
 from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
+from ..results.released_partial_traces import ReleasedPartialTraces
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
 from .bounds import Bounds, ClippedBlock, clip_block, coordinate_box, read_bounds
-from .grams import run_grams
+from .grams import RowPass, released_trace, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
 from .ledger import Ledger
 from .noise import processors
+from .pms import PUBLIC_PREDICTORS, released_traces, run_pms
+from .pms_plan import PmsPlan, PmsRequest
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .sources import open_source
-from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
+from .surface_release import ReleasePlan, add_noise, check_notes, check_request, plan_release, to_lattice
+from .table_checks import check_choice, check_count
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
 BLOCK_ROWS = 2**17
@@ -132,9 +136,9 @@ class PrivateData:
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidBudget(f"budget must be a Budget(epsilon, delta), got {type(budget).__name__}")
-        _check_choice("adjacency", adjacency, ADJACENCIES)
-        _check_choice("unit", unit, UNITS)
-        _check_choice("outside", outside, ("clip", "ignore"))
+        check_choice("adjacency", adjacency, ADJACENCIES)
+        check_choice("unit", unit, UNITS)
+        check_choice("outside", outside, ("clip", "ignore"))
         self._adjacency, self._unit, self._outside = adjacency, unit, outside
         self._budget = budget
         self._progress = progress
@@ -146,8 +150,8 @@ class PrivateData:
         self._rows.check_columns(tuple(self._bounds))
         self._person = self._check_person(person)
         self._weights, self._max_weight = self._check_weights(weights, max_weight)
-        self._n_guess = _check_count("n_guess", n_guess)
-        self._n_max = _check_count("n_max", n_max) or DEFAULT_N_MAX
+        self._n_guess = check_count("n_guess", n_guess)
+        self._n_max = check_count("n_max", n_max) or DEFAULT_N_MAX
         if adjacency == "replace" and (n_guess is not None or n_max is not None):
             raise InvalidArgument(
                 "n_guess and n_max are for adjacency='add_remove'; under 'replace' n is public"
@@ -342,10 +346,7 @@ class PrivateData:
     ) -> GramsPlan:
         """Calibrate a DP-GRAMS release without reading or charging anything.
 
-        Raises
-        ------
-        InvalidArgument
-            Under add/remove, for persons, with weights, and on options that are not sound together.
+        Raises InvalidArgument under add/remove, for persons, with weights, and on unsound options.
         """
         self.check_grams()
         lower, upper = self.box(coordinates)
@@ -377,51 +378,69 @@ class PrivateData:
     ) -> ReleasedTrace:
         """Charge the ledger, then release the starts and rounds of DP-GRAMS: 1 + T passes over the rows.
 
-        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`.
-
-        Raises
-        ------
-        BudgetExceeded, InvalidArgument, MissingBounds
-            As in `release_surface` and `plan_grams`: nothing has been read or charged then.
+        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`. Raises
+        as `release_surface` and `plan_grams` do: nothing has been read or charged then.
         """
         plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
+        trace, spent = self._run_charged(
+            plan, coordinates, lambda rows: run_grams(plan, rows, seed), label, seed, notes
+        )
+        return released_trace(plan, trace, coordinates, spent)
+
+    def release_pms(
+        self, request: PmsRequest, *, label: str = "", seed: int | None = None, notes: Sequence[str] = ()
+    ) -> ReleasedPartialTraces:
+        """Charge the ledger, then release the starts and rounds of DP-PMS at PUBLIC predictors.
+
+        (epsilon, delta)-DP for replacing one RESPONSE; see `pms_plan`. Raises as `release_grams` does.
+        """
+        self.check_grams()
+        plan = request.plan(*self.box([request.response]), self.n_planning, BLOCK_ROWS)
+        told, where = (PUBLIC_PREDICTORS, *check_notes(notes)), [request.response]
+        traces, spent = self._run_charged(
+            plan, where, lambda rows: run_pms(plan, rows, seed), label, seed, told
+        )
+        return released_traces(plan, traces, request, spent)
+
+    def _run_charged(
+        self,
+        plan: GramsPlan | PmsPlan,
+        coordinates: Sequence[Coordinate],
+        run: Callable[[RowPass], R],
+        label: str,
+        seed: int | None,
+        notes: Sequence[str],
+    ) -> tuple[R, PrivacySpent]:
+        """Check, charge, run some passes over the rows, and mark the entry released."""
         self._check_request(plan, coordinates, seed, notes)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
         try:
-            trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
+            value = run(lambda one: self._each_block(coordinates, one))
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
             raise
-        released = ReleasedTrace(
-            trace=trace,
-            coordinates=tuple(coordinates),
-            lower=plan.lower,
-            upper=plan.upper,
-            bandwidth=plan.bandwidth,
-            kernel=plan.rounds.kernel.name,
-            accountant=plan.accountant,
-            finish=plan.finish,
-            candidates=plan.candidates.count,
-            privacy=self._spent(plan, coordinates, label, seed, notes),
-        )
         self._ledger.mark_released(entry)
-        return released
+        return value, self._spent(plan, coordinates, label, seed, notes)
 
     def _check_request(
-        self, design: Design | GramsPlan, coordinates: Sequence[Coordinate], seed: object, notes: object
+        self,
+        design: Design | GramsPlan | PmsPlan,
+        coordinates: Sequence[Coordinate],
+        seed: object,
+        notes: object,
     ) -> None:
         """Refuse what would fail, or void the guarantee, after the charge."""
         check_request(design, coordinates, self.box(coordinates), seed, notes)
 
     def _spent(
         self,
-        plan: ReleasePlan | GramsPlan,
+        plan: ReleasePlan | GramsPlan | PmsPlan,
         coordinates: Sequence[Coordinate],
         label: str,
         seed: int | None,
         notes: Sequence[str],
     ) -> PrivacySpent:
-        what = plan.mechanism if isinstance(plan, GramsPlan) else "surface"
+        what = "surface" if isinstance(plan, ReleasePlan) else plan.mechanism
         return PrivacySpent(
             epsilon=plan.epsilon,
             delta=plan.delta,
@@ -576,20 +595,3 @@ class PrivateData:
             f"PrivateData({units} {self._unit}s, columns {list(self.columns)}; "
             f"budget epsilon {self._budget.epsilon:g}, delta {self._budget.delta:g}; epsilon left {left:.4g})"
         )
-
-
-def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise InvalidArgument(f"{name} must be one of {list(allowed)}, got {value!r}")
-
-
-def _check_count(name: str, value: object) -> int | None:
-    return None if value is None else as_whole(value, name, 1)
-
-
-def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
-    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
-    checked = read_bounds(bounds, source, columns or ())
-    source.check_columns(tuple(checked))
-    return tuple(checked)
