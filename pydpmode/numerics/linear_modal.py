@@ -364,8 +364,7 @@ def _choose_height(smooth: _Peak) -> _Height:
         if height is None or abs(height.place - found[0].place) > _FARTHEST_MOVE * s:
             break
         # Where the curvature is not clear of its own noise, the noise chooses the place.
-        value = height.peak.value
-        if -value.hessian[0, 0] < _CLEAR * sharper.bend_noise(value):
+        if -height.peak.value.hessian[0, 0] < _CLEAR * _bend_error(smooth, height.peak):
             break
         found.append(height)
     sharpest = found[-1]
@@ -388,6 +387,13 @@ def _climb_height(integral: PlaneIntegral, plane: FloatArray) -> _Height | None:
             return _Height(float(here[0]), _Peak(here, integral, value, True)) if bend < 0 else None
         here[0] += move
     return None
+
+
+def _bend_error(smooth: _Peak, peak: _Peak) -> float:
+    """Return the standard error, privacy and sampling, of the second derivative along the height."""
+    private = peak.integral.bend_noise(peak.value) ** 2
+    bend = np.gradient(_slope_kernel(peak, smooth), _residuals(smooth))
+    return math.sqrt(private + _record_mean(smooth, bend * bend) / smooth.integral.joint.records)
 
 
 def _height_influence(smooth: _Peak, height: _Height) -> ComplexArray:

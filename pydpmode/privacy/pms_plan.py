@@ -53,7 +53,8 @@ STARTS: tuple[Starts, ...] = ("dap", "grid")
 
 _SPACING = 2.0  # bandwidths between grid values of a predictor
 _LARGEST_GRID = 2000
-_STARTS_EACH = 6  # per grid value, when k is not given
+_STARTS_EACH = 12  # per grid value, when k is not given
+_ROUNDS = 4  # when T is not given
 _FLOOR_IN_SDS = 3.0
 _CLIP_IN_FLOORS = 2.0
 # Rows with a weight below this at a grid value do not count there (the weight is public).
@@ -277,9 +278,9 @@ class PmsRequest:
         Of the predictors, then of the response, in the coordinates' units.
     epsilon, delta : float
     options : GramsOptions
-        As for DP-GRAMS, with: `k` ascents per grid value (6), `h_dap` and `rho_init` in bandwidths of the
-        response (`rho_init` 1), `candidates` public responses, one per row; A and p_floor refer to the
-        conditional density of the response.
+        As for DP-GRAMS, but: T is 4 and k, the ascents per grid value, 12 by default; h_dap and rho_init are
+        in bandwidths of the response (rho_init 1), candidates are public responses, one per row; A and
+        p_floor refer to the conditional density of the response.
     grid : (G, p) array, optional
         Predictor values to seek modes at; those where the rows' weights sum to less than 1 are left out. By
         default cells two bandwidths wide over the range of the predictors, those without rows left out.
@@ -405,7 +406,7 @@ def _rounds(
     rounds = PmsRounds(
         kernel=ScoreKernel(options.kernel, 1),
         records=records,
-        number=options.T or math.ceil(log_n),
+        number=options.T or _ROUNDS,
         batch=batch,
         ascents=each * design.grid.shape[0],
         correlated=correlated,
