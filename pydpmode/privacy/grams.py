@@ -40,24 +40,6 @@ class RowPass(Protocol):
         ...
 
 
-def as_released(
-    plan: GramsPlan, trace: NoisyTrace, coordinates: Sequence[Coordinate], privacy: PrivacySpent
-) -> ReleasedTrace:
-    """Return a trace with the public facts of its plan."""
-    return ReleasedTrace(
-        trace=trace,
-        coordinates=tuple(coordinates),
-        lower=plan.lower,
-        upper=plan.upper,
-        bandwidth=plan.bandwidth,
-        kernel=plan.rounds.kernel.name,
-        accountant=plan.accountant,
-        finish=plan.finish,
-        candidates=plan.candidates.count,
-        privacy=privacy,
-    )
-
-
 def run_grams(plan: GramsPlan, each_block: RowPass, seed: int | None) -> NoisyTrace:
     """Draw starts and run the rounds: 1 + T passes over the rows. Charge the ledger first.
 
@@ -104,6 +86,24 @@ def run_grams(plan: GramsPlan, each_block: RowPass, seed: int | None) -> NoisyTr
         step=ascent.step,
         clip=ascent.clip,
         floor=ascent.floor,
+    )
+
+
+def released_trace(
+    plan: GramsPlan, trace: NoisyTrace, coordinates: Sequence[Coordinate], spent: PrivacySpent
+) -> ReleasedTrace:
+    """Return a trace and its plan as the object that may be published."""
+    return ReleasedTrace(
+        trace=trace,
+        coordinates=tuple(coordinates),
+        lower=plan.lower,
+        upper=plan.upper,
+        bandwidth=plan.bandwidth,
+        kernel=plan.rounds.kernel.name,
+        accountant=plan.accountant,
+        finish=plan.finish,
+        candidates=plan.candidates.count,
+        privacy=spent,
     )
 
 

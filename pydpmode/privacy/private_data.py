@@ -22,22 +22,25 @@ from ..numerics.designs import Design
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from ..results.grouped_surface import GroupedSurface
+from ..results.released_partial_traces import ReleasedPartialTraces
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
 from .accounting import Charge
 from .block_work import BlockWork, in_threads
 from .bounds import Bounds, ClippedBlock, coordinate_box, read_bounds, used_columns
-from .grams import as_released, run_grams
+from .grams import RowPass, released_trace, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
 from .grouped_release import DeclaredLevels, group_sums
 from .ledger import Ledger
 from .noise import processors
+from .pms import PUBLIC_PREDICTORS, released_traces, run_pms
+from .pms_plan import PmsPlan, PmsRequest
 from .preprocessing import Statistic
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .sources import open_source
-from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
+from .surface_release import ReleasePlan, add_noise, check_notes, check_request, plan_release, to_lattice
 from .table_options import check_choice, check_count, check_person, check_weights
 from .table_options import check_table as check_table
 
@@ -396,10 +399,7 @@ class PrivateData:
     ) -> GramsPlan:
         """Calibrate a DP-GRAMS release without reading or charging anything.
 
-        Raises
-        ------
-        InvalidArgument
-            Under add/remove, for persons, with weights, and on options that are not sound together.
+        Raises InvalidArgument under add/remove, for persons, with weights, and on unsound options.
         """
         self.check_grams()
         lower, upper = self.box(coordinates)
@@ -431,24 +431,49 @@ class PrivateData:
     ) -> ReleasedTrace:
         """Charge the ledger, then release the starts and rounds of DP-GRAMS: 1 + T passes over the rows.
 
-        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`.
-
-        Raises
-        ------
-        BudgetExceeded, InvalidArgument, MissingBounds
-            As in `release_surface` and `plan_grams`: nothing has been read or charged then.
+        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`. Raises
+        as `release_surface` and `plan_grams` do: nothing has been read or charged then.
         """
         plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
+        trace, spent = self._run_charged(
+            plan, coordinates, lambda rows: run_grams(plan, rows, seed), label, seed, notes
+        )
+        return released_trace(plan, trace, coordinates, spent)
+
+    def release_pms(
+        self, request: PmsRequest, *, label: str = "", seed: int | None = None, notes: Sequence[str] = ()
+    ) -> ReleasedPartialTraces:
+        """Charge the ledger, then release the starts and rounds of DP-PMS at PUBLIC predictors.
+
+        (epsilon, delta)-DP for replacing one RESPONSE; see `pms_plan`. Raises as `release_grams` does.
+        """
+        self.check_grams()
+        plan = request.plan(*self.box([request.response]), self.n_planning, BLOCK_ROWS)
+        told, where = (PUBLIC_PREDICTORS, *check_notes(notes)), [request.response]
+        traces, spent = self._run_charged(
+            plan, where, lambda rows: run_pms(plan, rows, seed), label, seed, told
+        )
+        return released_traces(plan, traces, request, spent)
+
+    def _run_charged(
+        self,
+        plan: GramsPlan | PmsPlan | Statistic[Any],
+        coordinates: Sequence[Coordinate],
+        run: Callable[[RowPass], R],
+        label: str,
+        seed: int | None,
+        notes: Sequence[str],
+    ) -> tuple[R, PrivacySpent]:
+        """Check, charge, run some passes over the rows, and mark the entry released."""
         self._check_request(plan, coordinates, seed, notes)
         entry = self._charge(plan.charge(label, seed is not None))
         try:
-            trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
+            value = run(lambda one: self._each_block(coordinates, one))
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
             raise
-        released = as_released(plan, trace, coordinates, self._spent(plan, coordinates, label, seed, notes))
         self._ledger.mark_released(entry)
-        return released
+        return value, self._spent(plan, coordinates, label, seed, notes)
 
     def release_statistic(
         self,
@@ -460,15 +485,14 @@ class PrivateData:
         notes: Sequence[str] = (),
     ) -> tuple[R, PrivacySpent]:
         """Charge the ledger, read the rows once, and release a statistic; its module holds the proof."""
-        self._check_request(statistic, coordinates, seed, notes)
-        entry = self._charge(statistic.charge(label, seed is not None))
-        try:
-            released = statistic.finish(self._each_block(coordinates, statistic.block), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
-        self._ledger.mark_released(entry)
-        return released, self._spent(statistic, coordinates, label, seed, notes)
+        return self._run_charged(
+            statistic,
+            coordinates,
+            lambda rows: statistic.finish(rows(statistic.block), seed),
+            label,
+            seed,
+            notes,
+        )
 
     def _charge(self, charge: Charge, *, passes: int = 1) -> str:
         """Charge the ledger, unless the rows cannot be read so often: then nothing is charged."""
@@ -477,7 +501,7 @@ class PrivateData:
 
     def _check_request(
         self,
-        design: Design | GramsPlan | Statistic[R],
+        design: Design | GramsPlan | PmsPlan | Statistic[R],
         coordinates: Sequence[Coordinate],
         seed: object,
         notes: object,
@@ -487,14 +511,14 @@ class PrivateData:
 
     def _spent(
         self,
-        plan: ReleasePlan | GramsPlan | Statistic[R],
+        plan: ReleasePlan | GramsPlan | PmsPlan | Statistic[R],
         coordinates: Sequence[Coordinate],
         label: str,
         seed: int | None,
         notes: Sequence[str],
         what: str = "surface",
     ) -> PrivacySpent:
-        what = plan.mechanism if isinstance(plan, GramsPlan) else what
+        what = plan.mechanism if isinstance(plan, GramsPlan | PmsPlan) else what
         return PrivacySpent(
             epsilon=plan.epsilon,
             delta=plan.delta,
