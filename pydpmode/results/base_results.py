@@ -38,10 +38,14 @@ VERSION = 1
 # Where to find the reader of each kind of result and of surface; named, not imported, so that
 # opening one family does not load the others.
 _FAMILIES: Mapping[str, str] = MappingProxyType(
-    {"density_modes": "pydpmode.results.results:DensityModesResults"}
+    {
+        "density_modes": "pydpmode.results.results:DensityModesResults",
+        "modal_regression": "pydpmode.results.regression_results:ModalRegressionResults",
+    }
 )
 SURFACE_READERS: dict[str, str | Callable[[Mapping[str, Any]], Any]] = {
     "released": "pydpmode.results.released_surface:ReleasedSurface.from_dict",
+    "grouped": "pydpmode.results.grouped_surface:GroupedSurface.from_dict",
 }
 
 
