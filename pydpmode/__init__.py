@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .models.density_modes import DensityModes
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
+    from .numerics.partial_mean_shift import PartialMeanShift
     from .privacy.grams_options import GramsOptions
     from .privacy.private_data import PrivateData
     from .results.released_surface import ReleasedSurface, load_surface
@@ -37,6 +38,7 @@ __all__ = [
     "GramsOptions",
     "KernelSurface",
     "MeanShift",
+    "PartialMeanShift",
     "PrivateData",
     "ReleasedSurface",
     "__version__",
@@ -53,6 +55,7 @@ _LAZY = {
     "GramsOptions": "privacy.grams_options",
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
+    "PartialMeanShift": "numerics.partial_mean_shift",
     "PrivateData": "privacy.private_data",
     "ReleasedSurface": "results.released_surface",
     "datasets": "datasets",
