@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,8 +13,11 @@ from ..errors import InvalidArgument, LowSignal, UnknownColumn
 from ..formula import Formula, Term, parse_formula
 from ..numerics.bandwidth import BandwidthSpec, check_bandwidth, choose_bandwidth
 from ..numerics.kernels import check_order
+from ..numerics.linear_modal import MAX_PREDICTORS as MAX_LINEAR_PREDICTORS
+from ..numerics.linear_modal import LinearModalFit, fit_linear_modes
 from ..numerics.modal_branches import MAX_PREDICTORS, find_branches
 from ..numerics.regression_bandwidth import regression_bandwidth
+from ..numerics.spectral_surfaces import LatticeSurface
 from ..numerics.surfaces import FloatArray, Surface
 from ..privacy.bounds import Bounds
 from ..privacy.features import ZERO_WEIGHT
@@ -76,8 +80,8 @@ class ModalRegression(SurfaceModel):
         Public recording step per column (ages in whole years: 1): a floor on the bandwidth.
     order : {2, 4}
         Order of the kernel.
-    kind : {"branches"}
-        Curves, wherever they bend.
+    kind : {"branches", "linear"}
+        Curves, wherever they bend; or the one line (plane, for two predictors) with the most density along it.
     false_branch_rate : float
         Chance that any certified branch is only noise (0.05).
     n_features : int, optional
@@ -119,7 +123,7 @@ class ModalRegression(SurfaceModel):
         bandwidth: BandwidthSpec = "regression",
         resolution: Mapping[str, float] | None = None,
         order: int = 2,
-        kind: Literal["branches"] = "branches",
+        kind: Literal["branches", "linear"] = "branches",
         false_branch_rate: float = 0.05,
         n_features: int | None = None,
     ) -> None:
@@ -144,7 +148,7 @@ class ModalRegression(SurfaceModel):
         bandwidth: BandwidthSpec = "regression",
         resolution: Mapping[str, float] | None = None,
         order: int = 2,
-        kind: Literal["branches"] = "branches",
+        kind: Literal["branches", "linear"] = "branches",
         false_branch_rate: float = 0.05,
         n_features: int | None = None,
     ) -> Self:
@@ -180,8 +184,13 @@ class ModalRegression(SurfaceModel):
         own = [c for c in self._formula.response.columns if c in used]
         if own:
             raise InvalidArgument(f"the response is made of {own}, which is among the predictors as well")
-        if kind != "branches":
-            raise InvalidArgument(f"kind must be 'branches', got {kind!r}")
+        if kind not in ("branches", "linear"):
+            raise InvalidArgument(f"kind must be 'branches' or 'linear', got {kind!r}")
+        if kind == "linear" and count > MAX_LINEAR_PREDICTORS:
+            raise InvalidArgument(
+                f"kind='linear' takes 1 or {MAX_LINEAR_PREDICTORS} predictors, got {count}; use kind='branches'"
+            )
+        self._kind = kind
         if resolution is not None and not isinstance(resolution, Mapping):
             raise InvalidArgument(
                 f"resolution must map columns to steps, such as {{'age': 1}}; got {type(resolution).__name__}"
@@ -311,8 +320,9 @@ class ModalRegression(SurfaceModel):
             study, budget = self._open(epsilon, delta)
         coordinates = self._coordinates(study)
         count = whole("n", n) or study.n_planning
-        request, _ = self._ask(study, coordinates, budget, 0, n=count)
-        return plan_preview(request, study, budget, count, in_seconds(spread or {}))
+        request, rule = self._ask(study, coordinates, budget, 0, n=count)
+        plan = plan_preview(request, study, budget, count, in_seconds(spread or {}))
+        return replace(plan, bandwidth_rule=rule)
 
     @property
     def released(self) -> ReleasedSurface | GroupedSurface | None:
@@ -437,17 +447,29 @@ class ModalRegression(SurfaceModel):
         if self._given is not None:
             response = list(surface.columns).index(self._response_name)
         sets = [find_branches(part, response, false_branch_rate=self._rate) for part in parts]
+        lines = [_line(part, response) for part in parts] if self._kind == "linear" else []
         if surface.noise.value > 0 and not any(found.certified.any() for found in sets):
             warn(LowSignal, LOW_SIGNAL, sink)
         return ModalRegressionResults.from_branches(
             sets,
             surface,
             response,
+            linear=lines,
             coordinates=getattr(surface, "coordinates", None),
             bandwidth_rule=rule,
             warnings=tuple(sink),
             label=label,
         )
+
+
+def _line(surface: Any, response: int) -> LinearModalFit:
+    """Fit the modal line on a surface that is known by its frequencies."""
+    inner = getattr(surface, "surface", surface)
+    if not isinstance(inner, LatticeSurface):
+        raise InvalidArgument(
+            f"kind='linear' needs a released surface of 2 or 3 columns, got {type(inner).__name__}"
+        )
+    return fit_linear_modes(inner, response)
 
 
 def _is_rule(bandwidth: object) -> bool:

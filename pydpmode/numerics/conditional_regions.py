@@ -63,6 +63,11 @@ def conditional_density(surface: Surface, response: int, points: FloatArray) -> 
     return ConditionalDensity(responses, density[index], known[index])
 
 
+def surface_sd(surface: Surface) -> float:
+    """Return the standard deviation of the privacy noise of a surface."""
+    return math.sqrt(max(surface.noise.value, 0.0))
+
+
 def _read(surface: Surface, response: int, points: FloatArray, responses: FloatArray) -> FloatArray:
     d = points.shape[1] + 1
     if d == 2:
@@ -81,14 +86,15 @@ def _read(surface: Surface, response: int, points: FloatArray, responses: FloatA
     return out
 
 
-def conditional_mean(found: ConditionalDensity) -> FloatArray:
+def conditional_mean(found: ConditionalDensity, noise_sd: float) -> FloatArray:
     """Return the mean response at each point, (m,), NaN where nothing is known.
 
-    From the same surface: `int y p dy / int p dy`, noise and all; unbiased up to the smoothing along x.
+    From the same surface: `int y p dy / int p dy`, where values below two noise standard deviations count as
+    zero (the noise of the whole response axis would move the mean about).
     """
-    total = found.density.sum(axis=1)
+    p = np.where(found.density > 2 * noise_sd, found.density, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = found.density @ found.responses / total
+        mean = p @ found.responses / p.sum(axis=1)
     return np.where(found.known, mean, np.nan)
 
 
@@ -145,7 +151,7 @@ def modal_residual_scale(surface: Surface, response: int, branches: BranchSet) -
     found = conditional_density(surface, response, points)
     at = branches_at(branches, points).estimate
     distance = np.nanmin(np.abs(found.responses[None, :, None] - at[:, None, :]), axis=2)
-    sd = math.sqrt(max(surface.noise.value, 0.0))
+    sd = surface_sd(surface)
     weight = np.where(found.density > 2 * sd, found.density, 0.0)
     order = np.argsort(distance, axis=None)
     mass = np.cumsum(weight.ravel()[order])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidArgument, UnknownColumn
-from ..numerics.conditional_regions import conditional_density, conditional_mean
+from ..numerics.conditional_regions import conditional_density, conditional_mean, surface_sd
+from ..numerics.linear_modal import LinearModalFit
 from ..numerics.modal_branches import BranchSet, branches_at
 from ..numerics.surfaces import FloatArray, Surface
 from .number_text import plain, shorten
@@ -139,10 +140,12 @@ def _draw_panel(
     x_scale = axis_scale(result, predictors[axis])
     y_scale = axis_scale(result, result.response)
     _shade(result, surface, ax, points, x_scale.shown(along), y_scale)
-    if certified_only:
-        found = found.certified_only()
-    _draw_branches(found, ax, points, x_scale.shown(along), y_scale, level)
-    mean = conditional_mean(conditional_density(surface, result.response, points))
+    if result.linear:
+        _draw_line(result.linear[group], ax, points, x_scale.shown(along), y_scale, level)
+    else:
+        chosen = found.certified_only() if certified_only else found
+        _draw_branches(chosen, ax, points, x_scale.shown(along), y_scale, level)
+    mean = conditional_mean(conditional_density(surface, result.response, points), surface_sd(surface))
     ax.plot(x_scale.shown(along), y_scale.shown(mean), "--", color=_MEAN, linewidth=1.5, label="mean")
     low, high = _ends(result, result.response)
     ax.set_ylim(float(y_scale.shown(low)), float(y_scale.shown(high)))
@@ -245,6 +248,18 @@ def _draw_branches(
         if np.isfinite(doubt).any():
             ax.plot(x, y_scale.shown(doubt), ":", color=_BRANCH, linewidth=1.2, label=doubt_label)
             doubt_label = "_nolegend_"
+
+
+def _draw_line(
+    fit: LinearModalFit, ax: Axes, points: FloatArray, x: FloatArray, y_scale: Any, level: float
+) -> None:
+    estimate, error = fit.predict(points)
+    reach = normal_quantile(level) * error
+    ax.plot(
+        x, y_scale.shown(estimate), color=_BRANCH, linewidth=2.0, label=f"modal line, {100 * level:g}% band"
+    )
+    ends = y_scale.shown(estimate - reach), y_scale.shown(estimate + reach)
+    ax.fill_between(x, *ends, color=_BRANCH, alpha=0.25, linewidth=0)
 
 
 def _title(result: ModalRegressionResults) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,9 @@ from ..numerics.conditional_regions import (
     conditional_mean,
     highest_density_regions,
     modal_residual_scale,
+    surface_sd,
 )
+from ..numerics.linear_modal import LinearModalFit
 from ..numerics.modal_branches import BranchesAt, BranchSet, branches_at
 from ..numerics.surfaces import FloatArray, Surface
 from .base_results import Results, SurfaceFacts, array_from, number_from
@@ -32,13 +34,19 @@ from .regression_frames import (
     response_columns,
     shown_columns,
 )
+from .regression_linear import (
+    coefficient_errors,
+    coefficient_index,
+    coefficients,
+    covariance_table,
+    fit_from_dict,
+    line_rows,
+)
 from .results import normal_quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from statsmodels.iolib.summary import Summary
-
-Fit = Literal["branches", "linear"]
 
 _BRANCH_ARRAYS: Mapping[str, str] = {
     "estimate": "k",
@@ -78,6 +86,9 @@ class ModalRegressionResults(Results):
         The grouping column.
     levels : tuple
         Its declared levels.
+    linear : tuple of LinearModalFit
+        With `kind="linear"`: the modal line (or plane) of each level; then `params`, `std_errors`,
+        `conf_int`, `predict`, `summary` and `plot` are of the lines. The branches are there all the same.
     """
 
     kind: ClassVar[str] = "modal_regression"
@@ -87,11 +98,14 @@ class ModalRegressionResults(Results):
     residual_scales: tuple[float, ...] = ()
     by: str | None = None
     levels: tuple[Level, ...] = ()
+    linear: tuple[LinearModalFit, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.branch_sets) != max(len(self.levels), 1):
             raise InvalidArgument("a modal regression needs one set of branches per level")
+        if self.linear and len(self.linear) != len(self.branch_sets):
+            raise InvalidArgument("a linear modal regression needs one line per level")
 
     @classmethod
     def from_branches(
@@ -100,6 +114,7 @@ class ModalRegressionResults(Results):
         surface: Surface | GroupedSurface,
         response: int,
         *,
+        linear: Sequence[LinearModalFit] = (),
         coordinates: Sequence[Coordinate] | None = None,
         bandwidth_rule: str = "",
         warnings: Sequence[str] = (),
@@ -113,6 +128,8 @@ class ModalRegressionResults(Results):
             One per surface.
         surface : Surface or GroupedSurface
         response : int
+        linear : sequence of LinearModalFit
+            One per surface, with `kind="linear"`.
         coordinates : sequence of Coordinate, optional
             Plain numeric columns when omitted.
         bandwidth_rule, warnings, label
@@ -137,6 +154,7 @@ class ModalRegressionResults(Results):
             residual_scales=tuple(scales),
             by=held.column if grouped else None,
             levels=held.levels if grouped else (),
+            linear=tuple(linear),
         )
 
     # -- names
@@ -196,7 +214,9 @@ class ModalRegressionResults(Results):
 
     @property
     def params(self) -> pd.Series[float]:
-        """The estimates of `branches`, indexed by (level,) predictors and branch."""
+        """The estimates of `branches`, indexed by (level,) predictors and branch; or the coefficients."""
+        if self.linear:
+            return coefficients(self.linear, self._terms)
         frame = self.branches
         return frame.set_index(self._keys(frame))["estimate"]
 
@@ -206,6 +226,8 @@ class ModalRegressionResults(Results):
 
         They are for the conditional mode of the density smoothed at the bandwidth shown.
         """
+        if self.linear:
+            return coefficient_errors(self.linear, self._terms)
         frame = self.branches
         keyed = frame.set_index(self._keys(frame))[["privacy", "sampling", "std_error"]]
         return keyed.rename(columns={"std_error": "total"})
@@ -218,8 +240,36 @@ class ModalRegressionResults(Results):
         level : float
             Coverage of each, in (0, 1), for the conditional mode of the smoothed density.
         """
+        if self.linear:
+            half = normal_quantile(level) * self.std_errors["total"]
+            return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
         frame = self._frame(level)
         return frame.set_index(self._keys(frame))[["lower", "upper"]]
+
+    def cov_params(self, level: Level | None = None, *, source: str = "total") -> pd.DataFrame:
+        """Return the covariance of the coefficients of a line (`kind="linear"`).
+
+        Parameters
+        ----------
+        level : level of `by`, optional
+            Which line.
+        source : {"total", "privacy", "sampling"}
+            Which part of the error.
+
+        Raises
+        ------
+        InvalidArgument
+            When there are no lines, or no such level or source.
+        """
+        if not self.linear:
+            raise InvalidArgument("branches have no common covariance; see std_errors, or fit kind='linear'")
+        if (self.by is None) != (level is None) or (level is not None and level not in self.levels):
+            raise InvalidArgument(f"level must be one of {list(self.levels) or [None]}, got {level!r}")
+        return covariance_table(self.linear[0 if level is None else self.levels.index(level)], source)
+
+    @property
+    def _terms(self) -> pd.Index[Any]:
+        return coefficient_index(self.linear, self.by, self.levels)
 
     def _keys(self, frame: pd.DataFrame) -> list[str]:
         names = list(frame.columns)
@@ -247,6 +297,7 @@ class ModalRegressionResults(Results):
     def diagnostics(self) -> pd.Series[Any]:
         """How the fit went, one fact per entry; all of it is a function of the release alone."""
         facts: dict[str, Any] = {
+            "kind": "linear" if self.linear else "branches",
             "branches": sum(found.count for found in self.branch_sets),
             "certified_branches": sum(int(found.certified_branches().sum()) for found in self.branch_sets),
             "false_branch_rate": self.branch_sets[0].false_branch_rate,
@@ -299,7 +350,9 @@ class ModalRegressionResults(Results):
         for group, found in enumerate(self.branch_sets):
             chosen = found.certified_only() if certified_only else found
             own = rows.usable(group)
-            if chosen.count and own.size:
+            if self.linear and own.size:
+                parts.append(line_rows(self.linear[group], rows.points[own], own, half))
+            elif chosen.count and own.size:
                 parts.append(_long(branches_at(chosen, rows.points[own]), own, half))
         columns = ("row", "branch", "estimate", "lower", "upper", "share", "certified")
         table = {name: np.concatenate([part[name] for part in parts] or [np.empty(0)]) for name in columns}
@@ -327,13 +380,14 @@ class ModalRegressionResults(Results):
         normal_quantile(level)
         rows = self._new_rows(new)
         lines: list[tuple[int, int, float, float]] = []
+        low, high = (float(side[self.response]) for side in (self.facts.lower, self.facts.upper))
         for group, surface in enumerate(self._surfaces()):
             own = rows.usable(group)
             if own.size:
                 read = conditional_density(surface, self.response, rows.points[own])
-                sd = float(np.sqrt(max(surface.noise.value, 0.0)))
+                sd = surface_sd(surface)
                 for row, found in zip(own.tolist(), highest_density_regions(read, level, sd), strict=True):
-                    lines += [(row, number, *ends) for number, ends in enumerate(found, start=1)]
+                    lines += [(row, k, max(a, low), min(b, high)) for k, (a, b) in enumerate(found, 1)]
         frame = pd.DataFrame(lines, columns=["row", "interval", "lower", "upper"])
         return self._answer(frame, rows, ("lower", "upper"))
 
@@ -372,7 +426,7 @@ class ModalRegressionResults(Results):
         return pd.concat(parts, ignore_index=True)
 
     def _mean(self, surface: Surface, points: FloatArray) -> FloatArray:
-        return conditional_mean(conditional_density(surface, self.response, points))
+        return conditional_mean(conditional_density(surface, self.response, points), surface_sd(surface))
 
     def _new_rows(self, new: Any) -> NewRows:
         others = [i for i in range(len(self.coordinates)) if i != self.response]
@@ -475,6 +529,7 @@ class ModalRegressionResults(Results):
             "levels": list(self.levels),
             "residual_scales": list(self.residual_scales),
             "branch_sets": [dataclasses.asdict(found) for found in self.branch_sets],
+            "linear": [dataclasses.asdict(fit) for fit in self.linear],
         }
 
     @classmethod
@@ -485,6 +540,7 @@ class ModalRegressionResults(Results):
             "levels": tuple(data["levels"]),
             "residual_scales": tuple(number_from(v) for v in data["residual_scales"]),
             "branch_sets": tuple(_branch_set(stored, dimension - 1) for stored in data["branch_sets"]),
+            "linear": tuple(fit_from_dict(stored) for stored in data["linear"]),
         }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..numerics.modal_branches import BranchSet
 from ..numerics.surfaces import FloatArray
 from .number_text import plain, shorten, value_text
+from .regression_linear import INTERCEPT
 from .results import normal_quantile
 from .summary_tables import (
     DOUBTFUL,
@@ -54,9 +55,14 @@ def _tables(result: ModalRegressionResults, level: float) -> Iterator[Block]:
     for value, found in zip(result.levels or (None,), result.branch_sets, strict=True):
         if result.by is not None:
             yield Block([[f"{result.by} = {value}"]], "l")
-        if found.count:
-            yield _branches_block(result, found)
-            yield _values_block(result, found, level)
+        if result.linear:
+            group = 0 if value is None else result.levels.index(value)
+            yield _coefficients_block(result, group, level)
+            continue
+        chosen = found.certified_only() if found.certified.any() else found
+        if chosen.count:
+            yield _branches_block(result, chosen)
+            yield _values_block(result, chosen, level)
         else:
             yield Block([["No branch was found: nothing stands clear of the noise."]], "c")
 
@@ -83,6 +89,33 @@ def _fit_facts(result: ModalRegressionResults) -> list[tuple[str, str]]:
     return rows
 
 
+def _coefficients_block(result: ModalRegressionResults, group: int, level: float) -> Block:
+    """Return the coefficients of a modal line as statsmodels shows them."""
+    fit = result.linear[group]
+    half = normal_quantile(level)
+    tail = (1 - level) / 2
+    rows = []
+    names = [INTERCEPT, *fit.predictors]
+    for i, name in enumerate(names):
+        at, total = float(fit.coefficients[i]), float(fit.standard_errors[i])
+        text = value_text("number", [total], [at], abs(at) / 100 or 1.0)
+        parts = [
+            math.sqrt(max(float(c[i, i]), 0.0)) for c in (fit.covariance_privacy, fit.covariance_sampling)
+        ]
+        z = at / total if total > 0 else math.nan
+        p = math.erfc(abs(z) / math.sqrt(2)) if math.isfinite(z) else math.nan
+        rows.append(
+            [
+                *(shorten(name, NAME_WIDTH), text.value(at), text.error(total)),
+                *(text.error(part) for part in parts),
+                *(z_text(z), "--" if math.isnan(p) else f"{p:.3f}"),
+                *(text.value(at - half * total), text.value(at + half * total)),
+            ]
+        )
+    headers = ("", "coef", "std err", "privacy", "sampling", "z", "P>|z|", f"[{tail:.4g}", f"{1 - tail:.4g}]")
+    return Block(rows, "l" + "r" * (len(headers) - 1), headers)
+
+
 def _branches_block(result: ModalRegressionResults, found: BranchSet) -> Block:
     """Return one row per branch: where it runs, its share, and whether it is certified."""
     points, shares = found.points(), found.shares()
@@ -92,7 +125,7 @@ def _branches_block(result: ModalRegressionResults, found: BranchSet) -> Block:
         ends = []
         for coordinate, values in zip(result.predictors, points[own].T, strict=True):
             low, high = coordinate.back_number(np.array([values.min(), values.max()]))
-            text = value_text(coordinate.kind, [(high - low) / 100], [low, high], 1.0)
+            text = value_text(coordinate.kind, [max(high - low, abs(high) / 100) / 20], [low, high], 1.0)
             ends.append(f"{text.value(float(low))} to {text.value(float(high))}")
         sure = float(found.certified[own].mean())
         said = "yes" if sure > 0.5 else "in part" if sure > 0 else "no"
@@ -176,8 +209,11 @@ def _diagnostic_facts(result: ModalRegressionResults) -> tuple[list[tuple[str, s
     negative = result.negative_mass
     scales = [s for s in result.residual_scales if math.isfinite(s)]
     spread = ", ".join(f"{s:.3g}" for s in scales[:4]) + (", ..." if len(scales) > 4 else "")
+    found = ("Branches", f"{facts['branches']} ({facts['certified_branches']} certified)")
+    if result.linear:
+        found = ("Maximum found", "yes" if all(fit.converged for fit in result.linear) else "NO")
     left = [
-        ("Branches", f"{facts['branches']} ({facts['certified_branches']} certified)"),
+        found,
         ("Residual scale", spread or "--"),
         ("Points of the grid", str(facts["grid_points"])),
     ]
@@ -189,6 +225,23 @@ def _diagnostic_facts(result: ModalRegressionResults) -> tuple[list[tuple[str, s
     return left, right
 
 
+def _linear_notes(result: ModalRegressionResults, source: str, level: float) -> Iterator[str]:
+    yield (
+        f"The line with the most density along it (Yao & Li 2014). Standard errors and {100 * level:g}% "
+        f"intervals cover {source}; not the smoothing bias that skewed errors leave in the intercept."
+    )
+    if not all(fit.converged for fit in result.linear):
+        yield "No strict maximum was found: the coefficients are the best of the search and have no errors."
+    yield from _last_notes(result)
+
+
+def _last_notes(result: ModalRegressionResults) -> Iterator[str]:
+    if result.privacy is not None:
+        yield from result.privacy.notes
+    for warning in result.warnings:
+        yield f"Warning: {warning}"
+
+
 def _notes(result: ModalRegressionResults, level: float) -> Iterator[str]:
     spent = result.privacy
     if spent is None:
@@ -198,22 +251,26 @@ def _notes(result: ModalRegressionResults, level: float) -> Iterator[str]:
     yield from long_facts(result)
     source = "the sampling of the records"
     source = source if spent is None else f"the privacy noise and {source}"
+    if result.linear:
+        yield from _linear_notes(result, source, level)
+        return
     yield (
         f"Standard errors and {100 * level:g}% pointwise intervals cover {source}, for the conditional modes "
         "of the density smoothed at the bandwidth shown. Smoothing bias is not in them: it is largest where a "
         "branch bends or ends within a bandwidth. Share: part of the conditional mass in the mode's basin."
     )
-    if any(not found.certified.all() for found in result.branch_sets):
+    rate = result.branch_sets[0].false_branch_rate
+    some = any(not found.certified.all() for found in result.branch_sets)
+    if some and any(found.certified.any() for found in result.branch_sets):
         yield (
-            f"{DOUBTFUL} Not certified: a branch (or the part of it) that noise alone could make, at a "
-            f"false-branch rate of {result.branch_sets[0].false_branch_rate:g}, or that lies within a bandwidth of a "
-            "bound of the response, where values beyond the bound pile up."
+            f"Shown are certified branches: noise alone makes any in about {100 * rate:g}% of surfaces. "
+            "`branches` and the picture hold the others as well, and what lies within a bandwidth of a bound "
+            "of the response, where values beyond the bound pile up."
         )
+    elif some:
+        yield f"{DOUBTFUL} Not certified: noise alone makes such branches in more than {100 * rate:g}% of surfaces."
     if result.response_coordinate.maps_back:
         c = result.response_coordinate
         yield f"{c.column}: the mode of {c.name} taken back; it is not the mode of {c.column} itself, which is lower."
     yield "Where no branch is listed nothing stands out: too few records, or none."
-    if spent is not None:
-        yield from spent.notes
-    for warning in result.warnings:
-        yield f"Warning: {warning}"
+    yield from _last_notes(result)
