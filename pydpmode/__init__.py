@@ -22,6 +22,8 @@ from .budget import Budget
 if TYPE_CHECKING:
     from . import datasets
     from .models.density_modes import DensityModes
+    from .models.modal_clustering import ModalClustering
+    from .models.modal_regression import ModalRegression
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
     from .numerics.partial_mean_shift import PartialMeanShift
@@ -38,6 +40,8 @@ __all__ = [
     "GramsOptions",
     "KernelSurface",
     "MeanShift",
+    "ModalClustering",
+    "ModalRegression",
     "PartialMeanShift",
     "PrivateData",
     "ReleasedSurface",
@@ -55,6 +59,8 @@ _LAZY = {
     "GramsOptions": "privacy.grams_options",
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
+    "ModalClustering": "models.modal_clustering",
+    "ModalRegression": "models.modal_regression",
     "PartialMeanShift": "numerics.partial_mean_shift",
     "PrivateData": "privacy.private_data",
     "ReleasedSurface": "results.released_surface",

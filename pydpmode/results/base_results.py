@@ -40,6 +40,7 @@ VERSION = 1
 _FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         "density_modes": "pydpmode.results.results:DensityModesResults",
+        "modal_clustering": "pydpmode.results.clustering_results:ClusteringResults",
         "modal_regression": "pydpmode.results.regression_results:ModalRegressionResults",
     }
 )

@@ -401,7 +401,7 @@ def _draw_pairs(result: DensityModesResults, chosen: tuple[int, ...], level: flo
             bbox_to_anchor=(0.99, 0.93),
             frameon=False,
             fontsize="small",
-            title=PAIRS_TITLE if result.trace is None else TRACE_PAIRS_TITLE,
+            title=PAIRS_TITLE.format(result.noun) if result.trace is None else TRACE_PAIRS_TITLE,
             title_fontsize="small",
         )
     if result.simulated:
@@ -560,19 +560,20 @@ def _density_label(view: _View) -> str:
 
 
 def _mode_label(view: _View, solid: bool) -> str:
+    noun = view.result.noun
     if len(view.axes) == 1:
         percent = f"{100 * view.level:g}% interval"
-        return f"mode, {percent}" if solid else f"mode, {percent} not reliable"
-    return "mode" if solid else "mode, region not reliable"
+        return f"{noun}, {percent}" if solid else f"{noun}, {percent} not reliable"
+    return noun if solid else f"{noun}, region not reliable"
 
 
 def _title(result: DensityModesResults) -> str:
     if result.privacy is None:
-        return "Modes of the density (not private)"
+        return f"{result.subject.capitalize()} (not private)"
     cost = f"epsilon = {plain(result.privacy.epsilon)}, delta = {plain(result.privacy.delta)}"
     if result.simulated:
         return f"SIMULATED noise, NOT PRIVATE ({cost})"
-    return f"Private modes of the density, {cost}"
+    return f"Private {result.subject}, {cost}"
 
 
 def watermark(transform: Any, write: Callable[..., Any], size: float) -> None:
