@@ -81,7 +81,8 @@ class ModalRegression(SurfaceModel):
     order : {2, 4}
         Order of the kernel.
     kind : {"branches", "linear"}
-        Curves, wherever they bend; or the one line (plane, for two predictors) with the most density along it.
+        Curves, wherever they bend; or the one line (plane, for two predictors) with the most density
+        along it.
     false_branch_rate : float
         Chance that any certified branch is only noise (0.05).
     n_features : int, optional
@@ -181,6 +182,8 @@ class ModalRegression(SurfaceModel):
         if not 1 <= count <= MAX_PREDICTORS:
             raise InvalidArgument(f"ModalRegression takes 1 to {MAX_PREDICTORS} predictors, got {count}")
         used = [c for term in self._formula.predictors for c in term.columns]
+        if len(set(self._formula.predictors)) < count:
+            raise InvalidArgument(f"a predictor is named twice: {[t.text for t in self._formula.predictors]}")
         own = [c for c in self._formula.response.columns if c in used]
         if own:
             raise InvalidArgument(f"the response is made of {own}, which is among the predictors as well")
@@ -188,7 +191,8 @@ class ModalRegression(SurfaceModel):
             raise InvalidArgument(f"kind must be 'branches' or 'linear', got {kind!r}")
         if kind == "linear" and count > MAX_LINEAR_PREDICTORS:
             raise InvalidArgument(
-                f"kind='linear' takes 1 or {MAX_LINEAR_PREDICTORS} predictors, got {count}; use kind='branches'"
+                f"kind='linear' takes 1 or {MAX_LINEAR_PREDICTORS} predictors, got {count}; "
+                "use kind='branches'"
             )
         self._kind = kind
         if resolution is not None and not isinstance(resolution, Mapping):
@@ -448,7 +452,7 @@ class ModalRegression(SurfaceModel):
             response = list(surface.columns).index(self._response_name)
         sets = [find_branches(part, response, false_branch_rate=self._rate) for part in parts]
         lines = [_line(part, response) for part in parts] if self._kind == "linear" else []
-        if surface.noise.value > 0 and not any(found.certified.any() for found in sets):
+        if surface.noise.value > 0 and not lines and not any(found.certified.any() for found in sets):
             warn(LowSignal, LOW_SIGNAL, sink)
         return ModalRegressionResults.from_branches(
             sets,

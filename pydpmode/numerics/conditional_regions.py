@@ -13,8 +13,10 @@ from .surfaces import FloatArray, Surface
 # Kernel mass beyond the box counts for means: so many bandwidths are added on either side.
 _MARGIN = 4.0
 _STEP, _MOST = 1 / 5, 1201
-# Points read at once.
-_CHUNK = 2_000_000
+# Grid points per axis that the residual scale is averaged over, by the number of predictors.
+_SCALE_POINTS = {1: 200, 2: 15, 3: 6}
+# Points read at once, and rows of a product of random features.
+_CHUNK, _PRODUCT_ROWS = 2_000_000, 500
 # Where the density of the predictors is below so many standard deviations nothing is known.
 _LEAST_TOTAL = 3.0
 
@@ -74,6 +76,10 @@ def _read(surface: Surface, response: int, points: FloatArray, responses: FloatA
         axes = [points[:, 0], responses] if response == 1 else [responses, points[:, 0]]
         grid = surface.density_on_grid(axes)
         return grid if response == 1 else grid.T
+    product = getattr(getattr(surface, "surface", surface), "density_on_product", None)
+    if product is not None and response == d - 1:
+        parts = np.array_split(points, math.ceil(points.shape[0] / _PRODUCT_ROWS) or 1)
+        return np.concatenate([product(part, responses) for part in parts])
     out = np.empty((points.shape[0], responses.size))
     rows = max(1, _CHUNK // responses.size)
     others = [a for a in range(d) if a != response]
@@ -147,12 +153,21 @@ def modal_residual_scale(surface: Surface, response: int, branches: BranchSet) -
     """
     if not branches.count:
         return math.nan
-    points = np.unique(branches.points(), axis=0)
-    found = conditional_density(surface, response, points)
+    per_axis = _SCALE_POINTS[len(branches.axes)]
+    axes = [axis[:: math.ceil(axis.size / per_axis)] for axis in branches.axes]
+    h = float(surface.bandwidth[response])
+    low, high = float(surface.lower[response]), float(surface.upper[response])
+    responses = np.linspace(low, high, min(math.ceil((high - low) / (_STEP * h)) + 1, _MOST))
+    grid = [*axes[:response], responses, *axes[response:]]
+    density = np.moveaxis(surface.density_on_grid(grid), response, -1).reshape(-1, responses.size)
+    points = np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
     at = branches_at(branches, points).estimate
-    distance = np.nanmin(np.abs(found.responses[None, :, None] - at[:, None, :]), axis=2)
-    sd = surface_sd(surface)
-    weight = np.where(found.density > 2 * sd, found.density, 0.0)
+    there = np.isfinite(at).any(axis=1)
+    if not there.any():
+        return math.nan
+    distance = np.nanmin(np.abs(responses[None, :, None] - at[there, None, :]), axis=2)
+    density = density[there]
+    weight = np.where(density > 2 * surface_sd(surface), density, 0.0)
     order = np.argsort(distance, axis=None)
     mass = np.cumsum(weight.ravel()[order])
     if mass[-1] <= 0:

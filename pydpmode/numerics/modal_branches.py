@@ -25,6 +25,8 @@ MAX_PREDICTORS = 3
 _RELATIVE, _HEIGHT, _EDGE = 0.5, 2.0, 0.65
 # A lower peak counts as well when it stands so many standard deviations above the valley beside it.
 _CLEAR_VALLEY = 6.0
+# Peaks at neighbouring predictor values are linked when they are at most so many bandwidths apart.
+_GAP = 2.0
 # A branch that nowhere reaches this height, in noise standard deviations, is not shown at all.
 _LEAST_TOP = 3.0
 # Branches with a valley shallower than this, in standard deviations, are one ridge with noise on it.
@@ -175,7 +177,7 @@ def find_branches(surface: Surface, response: int, *, false_branch_rate: float =
     slices = read_slices(surface, response)
     peaks = find_peaks(slices)
     peaks = peaks.take(_stands_out(slices, peaks))
-    branch = link_peaks(peaks, slices.shape, float(slices.bandwidth[-1]))
+    branch = link_peaks(peaks, slices.shape, _GAP * float(slices.bandwidth[-1]))
     top = np.zeros(branch.max(initial=-1) + 1)
     np.maximum.at(top, branch, _height_z(slices, peaks))
     shown = (_long_enough(slices, branch) & (top >= _LEAST_TOP))[branch]

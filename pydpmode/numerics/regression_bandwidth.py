@@ -40,8 +40,8 @@ def noise_units(n: float, mu: float | None) -> float:
 def regression_bandwidth(lower: FloatArray, upper: FloatArray, *, n: float, mu: float | None) -> FloatArray:
     """Return the bandwidth of each predictor and, last, of the response.
 
-    With m = `noise_units` and p predictors: `width * min(.5, max(.65 m^(-1/(p+1)), .08 m^(-1/6)))` for a
-    predictor, `width * clip(max(.18 m^(-1/5), .127 m^(-1/7)), .02, .2)` for the response.
+    With m = `noise_units` and p predictors: `width * min(.5, max(.65 m^(-1/(p+1)), .08 p m^(-1/(p+5))))` for
+    a predictor, `width * clip(max(.18 m^(-1/5), .127 m^(-1/7)), .02, .2)` for the response.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ def regression_bandwidth(lower: FloatArray, upper: FloatArray, *, n: float, mu: 
         raise InvalidArgument(f"the bandwidth rule needs a public number of records >= 1, got {n!r}")
     m = noise_units(n, mu)
     p = lower.size - 1
-    predictor = min(_WIDEST, max(_NOISE_SHARE * m ** (-1 / (p + 1)), _CURVE_SHARE * m ** (-1 / 6)))
+    smooth = _CURVE_SHARE * p * m ** (-1 / (p + 5))
+    predictor = min(_WIDEST, max(_NOISE_SHARE * m ** (-1 / (p + 1)), smooth))
     response = max(_RESPONSE_SHARE * m**-0.2, _MODE_SHARE * m ** (-1 / 7))
     response = min(max(response, _RESPONSE_LIMITS[0]), _RESPONSE_LIMITS[1])
     return np.asarray((upper - lower) * np.array([predictor] * p + [response]))

@@ -595,8 +595,4 @@ def watermark(transform: Any, write: Callable[..., Any], size: float) -> None:
 
 
 def _size(d: int) -> tuple[float, float]:
-    if d == 1:
-        return (6.8, 4.6)
-    if d == 2:
-        return (6.8, 5.6)
-    return (1.9 * d + 0.6, 1.9 * d)
+    return {1: (6.8, 4.6), 2: (6.8, 5.6)}.get(d, (1.9 * d + 0.6, 1.9 * d))

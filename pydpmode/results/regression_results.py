@@ -336,8 +336,9 @@ class ModalRegressionResults(Results):
         DataFrame
             With the index of `new`, repeated where a row has several branches: row (position in `new`),
             branch, estimate, lower, upper, share, certified, status; for logarithms also the
-            column's own scale. A row without any has one line of NaN, and its status says why: "missing", "outside the
-            box", "unknown level" (with one warning) or "no branch" (nothing stands out there).
+            column's own scale. A row without any has one line of NaN, and its status says why:
+            "missing", "outside the box", "unknown level" (with one warning) or "no branch" (nothing
+            stands out there).
 
         Raises
         ------

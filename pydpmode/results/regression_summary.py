@@ -256,8 +256,8 @@ def _notes(result: ModalRegressionResults, level: float) -> Iterator[str]:
         return
     yield (
         f"Standard errors and {100 * level:g}% pointwise intervals cover {source}, for the conditional modes "
-        "of the density smoothed at the bandwidth shown. Smoothing bias is not in them: it is largest where a "
-        "branch bends or ends within a bandwidth. Share: part of the conditional mass in the mode's basin."
+        "of the density smoothed at the bandwidth shown. Smoothing bias is not in them: it is largest where "
+        "a branch bends or ends within a bandwidth. Share: part of the conditional mass in the mode's basin."
     )
     rate = result.branch_sets[0].false_branch_rate
     some = any(not found.certified.all() for found in result.branch_sets)
@@ -268,9 +268,9 @@ def _notes(result: ModalRegressionResults, level: float) -> Iterator[str]:
             "of the response, where values beyond the bound pile up."
         )
     elif some:
-        yield f"{DOUBTFUL} Not certified: noise alone makes such branches in more than {100 * rate:g}% of surfaces."
+        yield f"{DOUBTFUL} Not certified: noise alone makes such in more than {100 * rate:g}% of surfaces."
     if result.response_coordinate.maps_back:
         c = result.response_coordinate
-        yield f"{c.column}: the mode of {c.name} taken back; it is not the mode of {c.column} itself, which is lower."
+        yield f"{c.column}: the mode of {c.name} taken back. The mode of {c.column} itself is lower."
     yield "Where no branch is listed nothing stands out: too few records, or none."
     yield from _last_notes(result)
