@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .models.clustering_pipeline import PrivateClusteringPipeline
     from .models.density_modes import DensityModes
     from .models.modal_clustering import ModalClustering
+    from .models.modal_regression import ModalRegression
     from .models.preprocessing import PrivatePCA, PrivateScaler
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
@@ -43,6 +44,7 @@ __all__ = [
     "KernelSurface",
     "MeanShift",
     "ModalClustering",
+    "ModalRegression",
     "PartialMeanShift",
     "PrivateClusteringPipeline",
     "PrivateData",
@@ -67,6 +69,7 @@ _LAZY = {
     "ModalClustering": "models.modal_clustering",
     "PartialMeanShift": "numerics.partial_mean_shift",
     "PrivateClusteringPipeline": "models.clustering_pipeline",
+    "ModalRegression": "models.modal_regression",
     "PrivateData": "privacy.private_data",
     "PrivatePCA": "models.preprocessing",
     "PrivateScaler": "models.preprocessing",

@@ -78,6 +78,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 def _parser() -> argparse.ArgumentParser:
     from . import __version__
     from .cli_clusters import add_clusters
+    from .cli_regression import add_regression
 
     parser = argparse.ArgumentParser(
         prog="pydpmode", description="Modes of a density under differential privacy.", allow_abbrev=False
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_modes(commands)
     add_clusters(commands)
+    add_regression(commands)
     _add_ledger(commands)
     _add_wages(commands)
     return parser
@@ -259,7 +261,8 @@ def _end(text: str) -> float | str:
         return text.strip()
 
 
-def _assignments(text: str, option: str) -> dict[str, float | str]:
+def assignments(text: str, option: str) -> dict[str, float | str]:
+    """Return `NAME=NUMBER,...` as a mapping."""
     out: dict[str, float | str] = {}
     for part in names(text):
         name, equals, value = part.rpartition("=")
@@ -288,7 +291,7 @@ def _length(text: str) -> float | str:
 def bandwidth_from(text: str) -> str | float | dict[str, float | str]:
     """Return a rule, a number, or numbers by column."""
     if "=" in text:
-        return _assignments(text, "--bandwidth")
+        return assignments(text, "--bandwidth")
     try:
         return float(text)
     except ValueError:
@@ -328,7 +331,7 @@ def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:
         return DensityModes(surface, columns, **options), (arguments.epsilon, arguments.delta)
     study = private_data(arguments)
     options.update(
-        order=arguments.order, resolution=_assignments(arguments.resolution, "--resolution") or None
+        order=arguments.order, resolution=assignments(arguments.resolution, "--resolution") or None
     )
     options.update(mechanism=arguments.mechanism, grams=_grams_options(arguments.grams))
     model = DensityModes(study, columns, log=names(arguments.log), **options)

@@ -24,37 +24,35 @@ _CALLED = re.compile(r"(?<![\w.`])(?:[^\W\d]\w*\s*\.\s*)*([^\W\d]\w*)\s*\(")
 # Functions of other formula languages whose result for a row depends on the other rows.
 _LEARNED = frozenset(
     [
-        "scale",
-        "center",
-        "standardize",
-        "standardise",
-        "poly",
-        "bs",
-        "ns",
-        "cr",
-        "cc",
-        "te",
-        "ti",
-        "s",
-        "lo",
-        "hashed",
-        "rank",
-        "qcut",
-        "cut",
-        "ecdf",
-        "mean",
-        "std",
-        "var",
-        "median",
-        "min",
-        "max",
-        "sum",
-        "cumsum",
-        "diff",
-        "lag",
-        "quantile",
-        "zscore",
-        "minmax",
+        *(
+            "scale",
+            "center",
+            "standardize",
+            "standardise",
+            "zscore",
+            "minmax",
+            "poly",
+            "bs",
+            "ns",
+            "cr",
+            "cc",
+        ),
+        *(
+            "te",
+            "ti",
+            "s",
+            "lo",
+            "hashed",
+            "rank",
+            "qcut",
+            "cut",
+            "ecdf",
+            "quantile",
+            "diff",
+            "lag",
+            "cumsum",
+        ),
+        *("mean", "std", "var", "median", "min", "max", "sum"),
     ]
 )
 _CATEGORIES = frozenset(["C", "factor", "as_factor", "Categorical", "category", "Treatment", "Sum"])
@@ -112,9 +110,7 @@ def parse_formula(text: str) -> Formula:
     sides = list(_split(text, "~"))
     if len(sides) != 2 or not all(side.strip() for side in sides):
         raise InvalidArgument(f"{text!r} is not of the form 'response ~ predictors' with one '~'; {_EXAMPLE}")
-    if len(list(_split(sides[0], "+"))) > 1:
-        raise InvalidArgument(f"{text!r}: the response is one term; put a sum of columns inside I(...)")
-    response = _term(sides[0], text)
+    response = _term(sides[0], text, arithmetic=True)
     predictors = tuple(_term(part, text) for part in _split(sides[1], "+"))
     twice = sorted({t.text for t in predictors if [p.text for p in predictors].count(t.text) > 1})
     if twice:
@@ -128,9 +124,11 @@ def parse_formula(text: str) -> Formula:
     return Formula(response, predictors)
 
 
-def _term(part: str, formula: str) -> Term:
+def _term(part: str, formula: str, *, arithmetic: bool = False) -> Term:
+    """Return a term; the operators of R's formulas mean arithmetic in the response only."""
     text = part.strip()
-    _check_operators(text, formula)
+    if not arithmetic:
+        _check_operators(text, formula)
     for name in _CALLED.findall(text):
         _check_function(name, formula)
     plain = _COLUMN.fullmatch(text)

@@ -214,9 +214,9 @@ def edge_ratio(slices: Slices, peaks: Peaks) -> FloatArray:
     """Return the height of each peak over the highest surface value within a bandwidth of it, (k,).
 
     Where the data end the smoothed density is half of its plateau, a bandwidth inside .84 of it, and
-    outside it falls faster: a ratio well below .6 says that the peak is the kernel's tail and no branch. A density
-    that fades out slowly has a higher ratio. Where the edge is that of the box, the half is made up for by
-    the kernel's mass inside.
+    outside it falls faster: a ratio well below .6 says that the peak is the kernel's tail and no branch. A
+    density that fades out slowly has a higher ratio. Where the edge is that of the box, the half is made up
+    for by the kernel's mass inside.
     """
     from scipy.ndimage import maximum_filter
 

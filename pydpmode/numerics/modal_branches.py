@@ -25,8 +25,12 @@ MAX_PREDICTORS = 3
 _RELATIVE, _HEIGHT, _EDGE = 0.5, 2.0, 0.65
 # A lower peak counts as well when it stands so many standard deviations above the valley beside it.
 _CLEAR_VALLEY = 6.0
+# Peaks at neighbouring predictor values are linked when they are at most so many bandwidths apart.
+_GAP = 2.0
 # A branch that nowhere reaches this height, in noise standard deviations, is not shown at all.
 _LEAST_TOP = 3.0
+# Branches with a valley shallower than this, in standard deviations, are one ridge with noise on it.
+_SHALLOW = 1.5
 # Where two branches lie over the same predictors, the valley between them must be this many times as deep as
 # noise makes it; by benchmarks/false_branches.py.
 _VALLEY_FACTOR = 0.72
@@ -173,19 +177,29 @@ def find_branches(surface: Surface, response: int, *, false_branch_rate: float =
     slices = read_slices(surface, response)
     peaks = find_peaks(slices)
     peaks = peaks.take(_stands_out(slices, peaks))
-    branch = link_peaks(peaks, slices.shape, float(slices.bandwidth[-1]))
+    branch = link_peaks(peaks, slices.shape, _GAP * float(slices.bandwidth[-1]))
     top = np.zeros(branch.max(initial=-1) + 1)
     np.maximum.at(top, branch, _height_z(slices, peaks))
     shown = (_long_enough(slices, branch) & (top >= _LEAST_TOP))[branch]
-    certified = top[branch] >= height_threshold(slices.cells, rate)
+    certified = (top[branch] >= height_threshold(slices.cells, rate)) & _inside(slices, peaks)
     found = _branch_set(slices, peaks.take(shown), branch[shown], certified[shown], rate)
-    return replace(found, certified=found.certified & _separated(slices, found)[found.branch])
+    found = found.take(_apart(slices, found, _SHALLOW, np.ones(found.count, dtype=np.bool_)))
+    limit = valley_threshold(slices.cells)
+    certain = _apart(slices, found, limit, found.certified_branches())
+    return replace(found, certified=found.certified & certain)
 
 
 def _height_z(slices: Slices, peaks: Peaks) -> FloatArray:
     """Return heights in standard deviations: of the privacy noise, or of sampling where there is none."""
     sd = slices.noise_sd if slices.noise_sd > 0 else slices.density_sd(peaks.height)
     return np.asarray(peaks.height / sd)
+
+
+def _inside(slices: Slices, peaks: Peaks) -> BoolArray:
+    """Return which peaks are a bandwidth inside the box: at a bound values beyond it may pile up."""
+    margin = float(slices.bandwidth[-1])
+    low, high = slices.responses[0] + margin, slices.responses[-1] - margin
+    return np.asarray((peaks.response > low) & (peaks.response < high))
 
 
 def _stands_out(slices: Slices, peaks: Peaks) -> BoolArray:
@@ -273,30 +287,35 @@ def _basin_mass(slices: Slices, peaks: Peaks) -> FloatArray:
     return np.asarray(cumulative[peaks.column, stop] - cumulative[peaks.column, start])
 
 
-def _separated(slices: Slices, found: BranchSet) -> BoolArray:
-    """Return which branches are certified when each must be told from the larger certified ones.
+def _apart(slices: Slices, found: BranchSet, limit: float, asked: BoolArray) -> BoolArray:
+    """Return which nodes belong to branches that stand apart from the larger ones among those asked for.
 
     Noise on one wide ridge makes several peaks. Two branches over the same predictors count as two only
-    if somewhere the valley between them is deeper, in standard deviations, than the valleys that noise makes.
+    if somewhere the valley between them is `limit` standard deviations deep. Where it is not, the smaller
+    branch goes when half of it lies over the larger one, and else the lower nodes of the two.
     """
-    certified = found.certified_branches()
-    limit = valley_threshold(slices.cells)
+    keep = asked[found.branch]
     kept: list[int] = []
     places = [_places(found, b) for b in range(found.count)]
-    for b in np.flatnonzero(certified).tolist():
-        depths = [_valley_depth(slices, places[a], places[b]) for a in kept]
-        if all(depth is None or depth >= limit for depth in depths):
-            kept.append(b)
-    out = np.zeros(found.count, dtype=np.bool_)
-    out[kept] = True
-    return out
+    for b in np.flatnonzero(asked).tolist():
+        shallow = [a for a in kept if _valley_depth(slices, places[a], places[b]) < limit]
+        shared = [places[a].keys() & places[b].keys() for a in shallow]
+        if any(2 * len(columns) >= len(places[b]) for columns in shared):
+            keep[found.branch == b] = False
+            continue
+        kept.append(b)
+        for a, columns in zip(shallow, shared, strict=True):
+            for column in columns:
+                lower = a if places[a][column][1] < places[b][column][1] else b
+                keep[(found.branch == lower) & (found.point == column)] = False
+    return keep
 
 
 def valley_threshold(cells: FloatArray) -> float:
     """Return how deep a valley between two branches must be, in standard deviations.
 
-    `cells` are the box sides in correlation lengths of the noise. Slices a correlation length apart are nearly
-    independent; end to end they are one long slice, whose largest persistence is tabulated.
+    `cells` are the box sides in correlation lengths of the noise. Slices a correlation length apart
+    are nearly independent; end to end they are one long slice, whose largest persistence is tabulated.
     """
     return _VALLEY_FACTOR * float(persistence_quantile(float(np.prod(np.maximum(cells, 1.0))), 1))
 
@@ -309,17 +328,17 @@ def _places(found: BranchSet, b: int) -> dict[int, tuple[float, float]]:
 
 def _valley_depth(
     slices: Slices, first: dict[int, tuple[float, float]], second: dict[int, tuple[float, float]]
-) -> float | None:
-    """Return the largest depth of the valley between two branches, in standard deviations; None apart."""
-    deepest = None
+) -> float:
+    """Return the largest depth of the valley between two branches, in standard deviations; infinite apart."""
+    deepest = -math.inf
     for column in first.keys() & second.keys():
         (y, height), (other, other_height) = first[column], second[column]
         ends = np.searchsorted(slices.responses, sorted((y, other)))
         between = slices.density[column, ends[0] : ends[1] + 1]
         lower = min(height, other_height)
         depth = (lower - float(between.min(initial=lower))) / float(slices.density_sd(np.array(lower)))
-        deepest = depth if deepest is None else max(deepest, depth)
-    return deepest
+        deepest = max(deepest, depth)
+    return deepest if deepest > -math.inf else math.inf
 
 
 def branches_at(found: BranchSet, points: FloatArray) -> BranchesAt:

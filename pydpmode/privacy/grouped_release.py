@@ -131,9 +131,9 @@ def _number_codes(values: FloatArray, levels: Sequence[Any]) -> CodeArray:
 def group_sums(
     plan: ReleasePlan, block: ClippedBlock, codes: CodeArray | None, first: int
 ) -> tuple[float | FloatArray, ComplexArray]:
-    """Return total weights (groups,) and feature sums (groups, M) of one block; without codes of all its rows.
+    """Return total weights (groups,) and feature sums (groups, M) of one block. NOT private.
 
-    NOT private.
+    Without codes the block is one group: a number and (M,) sums.
     """
     if codes is None:
         return feature_sum(plan.design, block.values, block.weights, plan.tolerance)

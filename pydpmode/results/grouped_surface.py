@@ -93,8 +93,9 @@ class GroupedSurface:
 
     @property
     def n_effective(self) -> float:
-        """Released number of records of all levels."""
-        return float(sum(surface.n_effective for surface in self.surfaces))
+        """Released number of records of all levels, at most the public number."""
+        total = float(sum(surface.n_effective for surface in self.surfaces))
+        return total if self.privacy.n_units is None else min(total, float(self.privacy.n_units))
 
     @property
     def noise(self) -> FieldNoise:

@@ -28,7 +28,7 @@ ALLOWED_LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "budget": {"errors"},
     "datasets": BASE,
-    "formula": BASE,
+    "formula": BASE | {"numerics"},
     "numerics": BASE | {"numerics"},
     "results": BASE | {"numerics", "results"},
     "privacy": BASE | {"numerics", "results", "formula", "privacy"},
@@ -127,7 +127,7 @@ def text_of(path: Path) -> str | None:
 def layer_of(module: str) -> str:
     """Return the layer of a dotted module name below the package ('' is the package itself)."""
     first = module.split(".")[0]
-    return {"": "root", "__main__": "cli", "cli_clusters": "cli"}.get(first, first)
+    return {"": "root", "__main__": "cli", "cli_clusters": "cli", "cli_regression": "cli"}.get(first, first)
 
 
 def dotted(relative: str) -> tuple[str, ...]:
