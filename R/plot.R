@@ -56,11 +56,19 @@ draw_result <- function(x, columns, level, main, xlab, ylab, key, ...) {
   invisible(x)
 }
 
+# Whether there are modes or centres to draw.
+has_points <- function(x) inherits(x, c("dp_modes", "dp_modal_clusters")) && nrow(x$estimates) > 0L
+
+# Modes with an interval to rely on; centres always.
+is_solid <- function(e) if (is.null(e$reliable)) rep(TRUE, nrow(e)) else e$reliable
+
 picture_title <- function(x) {
   p <- x$privacy
   what <- if (inherits(x, "dp_surface")) "Released density" else "Private modes of the density"
+  if (inherits(x, "dp_modal_regression")) what <- paste("Private modes of", x$formula_text)
+  if (inherits(x, "dp_modal_clusters")) what <- "Private clusters"
   if (is.null(p)) return(what)
-  if (isTRUE(p$simulated)) return(paste0(sub("^Private modes", "Modes", what), ", simulated noise (NOT PRIVATE)"))
+  if (isTRUE(p$simulated)) return(paste0(sub("^Private m", "M", sub("^Private c", "C", what)), ", simulated noise (NOT PRIVATE)"))
   paste0(what, ", epsilon = ", format(p$epsilon), ", delta = ", format(p$delta))
 }
 
@@ -127,14 +135,14 @@ draw_curve <- function(x, released, name, level, main, xlab, ylab, ...) {
     graphics::lines(at, density, col = curve_colour, lwd = 1.8)
   }
   graphics::box(col = "grey60")
-  if (inherits(x, "dp_modes") && x$n_modes > 0L) draw_lines(at_level(x, level), name, top)
+  if (has_points(x)) draw_lines(at_level(x, level), name, top)
 }
 
 # Modes of one coordinate: a line at each, its interval as a bar at the height of the mode.
 draw_lines <- function(x, name, top) {
   e <- x$estimates[x$estimates$term == name, ]
   graphics::rect(e$lower, 0, e$upper, top * 1.03, border = NA, col = grDevices::adjustcolor(mode_colour, 0.15))
-  graphics::segments(e$estimate, 0, e$estimate, top * 1.03, col = mode_colour, lty = ifelse(e$reliable, 1L, 2L))
+  graphics::segments(e$estimate, 0, e$estimate, top * 1.03, col = mode_colour, lty = ifelse(is_solid(e), 1L, 2L))
   # Numbers where they have room; where modes are many the highest have it first.
   room <- graphics::strwidth("000")
   for (k in seq_along(e$mode)) {
@@ -156,7 +164,8 @@ draw_map <- function(x, released, names, level, main, xlab, ylab, key, ...) {
   graphics::par(mar = c(4.2, max(4.2, 2.4 + 0.55 * widest), 3, 0.8))
   levels <- if (!is.null(grid)) pretty(c(0, max(grid$density)), 12L)
   map_panel(x, grid, names, axes, levels, level, ...)
-  graphics::title(main = main, font.main = 1L, cex.main = 1.05)
+  # From the left edge, and on over the key where it is long.
+  graphics::mtext(main, side = 3L, line = 1, adj = 0, xpd = NA)
   graphics::title(xlab = if (is.null(xlab)) axes[[1L]]$title else xlab)
   graphics::title(ylab = if (is.null(ylab)) axes[[2L]]$title else ylab, line = 1.3 + 0.55 * widest)
   if (key && !is.null(grid)) draw_key(levels, names)
@@ -174,7 +183,7 @@ map_panel <- function(x, grid, names, axes, levels, level, axis_sides = 1:2, ...
   }
   for (side in axis_sides) draw_axis(side, axes[[side]], ...)
   graphics::box(col = "grey60")
-  if (inherits(x, "dp_modes") && x$n_modes > 0L) draw_points(x, names, level)
+  if (has_points(x)) draw_points(x, names, level)
 }
 
 draw_points <- function(x, names, level) {
@@ -185,7 +194,7 @@ draw_points <- function(x, names, level) {
     graphics::lines(ring, col = "white", lwd = 3)
     graphics::lines(ring, col = mode_colour, lwd = 1.6)
   }
-  graphics::points(at, pch = 21L, col = mode_colour, bg = ifelse(first$reliable, mode_colour, "white"), cex = 0.8, lwd = 1.4)
+  graphics::points(at, pch = 21L, col = mode_colour, bg = ifelse(is_solid(first), mode_colour, "white"), cex = 0.8, lwd = 1.4)
   halo_text(at[, 1L], at[, 2L], first$mode)
 }
 
@@ -254,7 +263,7 @@ diagonal_panel <- function(x, released, name, level, last) {
   density <- as.vector(grid$density)
   graphics::plot.window(axis$range, c(min(0, density), 1.1 * max(density)), xaxs = "i")
   graphics::lines(grid$axes[[1L]], density, col = curve_colour, lwd = 1.6)
-  if (inherits(x, "dp_modes") && x$n_modes > 0L) {
+  if (has_points(x)) {
     graphics::abline(v = coef(x)[, name], col = mode_colour, lty = 2L)
   }
   if (last) draw_axis(1L, axis)

@@ -70,7 +70,8 @@ mode_table <- function(x, digits) {
     }
   }
   first <- e[e$term == terms[[1L]], ]
-  columns$share <- format(round(first$share, 3L), nsmall = 3L)
+  # DP-GRAMS releases no density between the modes, hence no shares.
+  if (!all(is.na(first$share))) columns$share <- format(round(first$share, 3L), nsmall = 3L)
   columns$`height z` <- format(round(first$height_z, 1L), nsmall = 1L)
   table <- do.call(cbind, columns)
   marks <- ifelse(first$reliable, "", " ?")

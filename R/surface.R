@@ -32,6 +32,12 @@ surface.dp_result <- function(x, columns = NULL, bandwidth = NULL, ...) {
       parents = "PydpmodeError"
     )
   }
+  if (!is.null(x$by)) {
+    abort(
+      "NoSurface", "a regression with a grouping column has one surface per level; predict() and plot() read them",
+      parents = "PydpmodeError"
+    )
+  }
   read_surface(x$state, columns, bandwidth)
 }
 

@@ -20,6 +20,8 @@ from pydpmode.results.coordinates import Coordinate
 from pydpmode.results.released_surface import ReleasedSurface
 from pydpmode.results.results import DensityModesResults
 
+from .family_tables import cluster_tables, regression_tables
+
 
 def to_state(value: Results | ReleasedSurface) -> str:
     """Return a result or a surface as JSON text, every float exact."""
@@ -144,7 +146,11 @@ def _other_tables(result: Any, level: float) -> dict[str, Any]:
 
 
 _TABLES: Mapping[str, Callable[[Any, float], dict[str, Any]]] = MappingProxyType(
-    {"density_modes": _density_modes}
+    {
+        "density_modes": _density_modes,
+        "modal_regression": regression_tables,
+        "modal_clustering": cluster_tables,
+    }
 )
 
 

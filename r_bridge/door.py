@@ -33,7 +33,7 @@ from pydpmode.results.results import DensityModesResults, load_results
 
 from . import describe as tables
 from .arguments import plain
-from .handles import Handles
+from .requests import checked, handles, options_of, preview_of, source_of, surface_from
 from .wire import RList, decode, encode
 
 Operation = Callable[..., Any]
@@ -41,14 +41,7 @@ Reply = dict[str, Any]
 
 # Raised to the other side as data; KeyboardInterrupt becomes R's interrupt.
 _IGNORED = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
-# Arguments that are counts: R's numbers are doubles unless written 5L.
-_COUNTS = frozenset(
-    {"seed", "n_modes", "n_features", "order", "n", "n_guess", "n_max", "n_clusters", "T", "m", "k", "points"}
-)
-_SERIES = frozenset({"columns", "log", "datetimes", "by"})
 _DESIGNS = ("four_gaussians", "five_t", "three_levels", "sinusoid")
-
-handles = Handles()
 
 
 def dispatch(name: str, args: Mapping[str, Any]) -> Reply:
@@ -76,7 +69,7 @@ def dispatch(name: str, args: Mapping[str, Any]) -> Reply:
                 warnings.simplefilter("ignore", category)
             if name not in _OPERATIONS:
                 raise InvalidArgument(f"there is no operation {name!r}")
-            reply |= {"ok": True, "value": _OPERATIONS[name](**_checked(args))}
+            reply |= {"ok": True, "value": _OPERATIONS[name](**checked(args))}
     except BaseException as problem:
         reply["error"] = _as_data(type(problem), str(problem))
     reply["warnings"] = [_as_data(w.category, str(w.message)) for w in caught]
@@ -115,20 +108,6 @@ def _named(args: RList) -> dict[str, Any]:
 def _as_data(category: type[BaseException], message: str) -> dict[str, Any]:
     stop = {Exception, BaseException, object}
     return {"classes": [c.__name__ for c in category.__mro__ if c not in stop], "message": message}
-
-
-def _checked(args: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _argument(name, value) for name, value in args.items()}
-
-
-def _argument(name: str, value: Any) -> Any:
-    if isinstance(value, float) and np.isnan(value):
-        raise InvalidArgument(f"{name} is missing (NA); leave it out, or give a value")
-    if name in _COUNTS and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if name in _SERIES and isinstance(value, str):
-        return (value,)
-    return value
 
 
 # ------------------------------------------------------------------------------- the session
@@ -192,7 +171,7 @@ def _signatures() -> Reply:
 
 
 def _open(data: Any, bounds: Any, epsilon: Any, delta: Any, options: Mapping[str, Any]) -> Reply:
-    study = PrivateData(data, bounds=bounds, budget=Budget(epsilon, delta), **_options(options))
+    study = PrivateData(data, bounds=bounds, budget=Budget(epsilon, delta), **options_of(options))
     return {"id": handles.keep(study), "session": handles.session, **_study_facts(study)}
 
 
@@ -228,32 +207,12 @@ def _ledger(id: str, session: str) -> Reply:
 # ------------------------------------------------------------------------------- fits
 
 
-def _source(data: Any) -> Any:
-    """Return what a model is given: a table, a path, an open study or a released surface."""
-    if isinstance(data, Mapping) and "id" in data:
-        return handles.find(data["id"], data["session"])
-    if isinstance(data, Mapping) and "surface" in data:
-        return _surface(data["surface"])
-    return data
-
-
-def _options(options: Mapping[str, Any]) -> dict[str, Any]:
-    found = _checked(options)
-    if found.get("grams") is not None:
-        found["grams"] = GramsOptions(**_checked(found["grams"]))
-    return found
-
-
 def _fit_density_modes(data: Any, options: Mapping[str, Any], fit: Mapping[str, Any]) -> Reply:
-    return tables.describe(DensityModes(_source(data), **_options(options)).fit(**_checked(fit)))
+    return tables.describe(DensityModes(source_of(data), **options_of(options)).fit(**checked(fit)))
 
 
 def _preview_density_modes(data: Any, options: Mapping[str, Any], preview: Mapping[str, Any]) -> Reply:
-    plan = DensityModes(_source(data), **_options(options)).preview(**_checked(preview))
-    facts = {name: getattr(plan, name) for name in plan.__dataclass_fields__}
-    facts["bandwidth"] = dict(plan.bandwidth.items())
-    facts["modes"] = plan.modes.reset_index()
-    return {**facts, "columns": list(plan.columns), "fits": plan.fits, "text": str(plan)}
+    return preview_of(DensityModes(source_of(data), **options_of(options)).preview(**checked(preview)))
 
 
 # ------------------------------------------------------------------------------- results, again
@@ -303,7 +262,7 @@ def _render(state: str, level: float, format: str) -> str:
 
 def _predict(state: str, new: pd.DataFrame, options: Mapping[str, Any]) -> Any:
     found: Any = tables.from_state(state)
-    answer = found.predict(new, **_checked(options))
+    answer = found.predict(new, **checked(options))
     return answer.reset_index(drop=True)
 
 
@@ -321,12 +280,8 @@ def _trace(state: str) -> Any:
 # ------------------------------------------------------------------------------- surfaces
 
 
-def _surface(state: str) -> ReleasedSurface:
-    return ReleasedSurface.from_dict(json.loads(state))
-
-
 def _surface_of(state: str, columns: Any = None, bandwidth: Any = None) -> Reply:
-    surface = _surface(state)
+    surface = surface_from(state)
     surface = surface if columns is None else surface.marginal(columns)
     if bandwidth is not None:
         surface = surface.at_bandwidth(_per_coordinate(bandwidth, surface))
@@ -343,7 +298,7 @@ def _per_coordinate(value: Any, surface: ReleasedSurface) -> Any:
 
 
 def _surface_at(state: str, new: pd.DataFrame) -> Reply:
-    surface = _surface(state)
+    surface = surface_from(state)
     points, _ = points_of(new, surface.coordinates)
     density, gradient, hessian = surface.derivatives(points)
     return {"density": density, "gradient": gradient, "hessian": hessian.reshape(len(points), -1)}
@@ -351,7 +306,7 @@ def _surface_at(state: str, new: pd.DataFrame) -> Reply:
 
 def _surface_grid(state: str, points: int, columns: Any = None) -> Reply:
     """Density on a regular grid over the box, for pictures: axes in the coordinates' units."""
-    surface = _surface(state)
+    surface = surface_from(state)
     surface = surface if columns is None else surface.marginal(columns)
     axes = [np.linspace(lo, hi, points) for lo, hi in zip(surface.lower, surface.upper, strict=True)]
     if len(axes) > 2:
@@ -360,7 +315,7 @@ def _surface_grid(state: str, points: int, columns: Any = None) -> Reply:
 
 
 def _surface_sample(state: str, n: int, seed: int | None = None, original: bool = True) -> pd.DataFrame:
-    surface = _surface(state)
+    surface = surface_from(state)
     points = surface.sample(n, seed)
     if not original:
         return pd.DataFrame(points, columns=list(surface.columns))
@@ -369,7 +324,7 @@ def _surface_sample(state: str, n: int, seed: int | None = None, original: bool 
 
 def _surface_share(state: str, lower: Any, upper: Any) -> float:
     """Share of the density in a box whose ends are in the users' columns' units."""
-    surface = _surface(state)
+    surface = surface_from(state)
     ends = []
     for given, missing in ((lower, -np.inf), (upper, np.inf)):
         named = {k: [v] for k, v in given.items()}

@@ -27,8 +27,9 @@ from pydpmode.results.base_results import Results
 from pydpmode.results.released_surface import ReleasedSurface
 
 from . import describe as tables
-from .door import dispatch_bytes, handles
+from .door import dispatch_bytes
 from .handles import StaleHandle
+from .requests import handles
 
 PACKAGE = "dpmode"
 

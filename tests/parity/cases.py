@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,7 @@ def cases() -> list[Case]:
 def _case(name: str, data: Case, bounds: Case, columns: list[str], **options: Any) -> Case:
     return {
         "name": name,
+        "model": "modes",
         "data": data,
         "bounds": bounds,
         "columns": columns,
@@ -125,38 +127,48 @@ def table_of(data: Case) -> pd.DataFrame:
 
 def python_numbers(case: Case) -> dict[str, list[str]]:
     """Fit one case in Python, and return its numbers as hexadecimal floats."""
+    model, numbers = FAMILIES[case["model"]]
+    table = table_of(case["data"])
+    given: dict[str, Any] = {"bounds": {c: tuple(pair) for c, pair in case["bounds"].items()}}
+    if "private" in case:
+        table = PrivateData(table, budget=Budget(case["epsilon"], case["delta"]), **given, **case["private"])
+        given = {}
     options = dict(case["options"])
     label = options.pop("label", None)
-    if "grams" in options:
-        options["grams"] = GramsOptions(**options["grams"])
-    log = options.pop("log", ())
-    table, bounds = table_of(case["data"]), {c: tuple(pair) for c, pair in case["bounds"].items()}
-    if "private" in case:
-        budget = Budget(case["epsilon"], case["delta"])
-        model = DensityModes(
-            PrivateData(table, bounds=bounds, budget=budget, **case["private"]),
-            case["columns"],
-            log=log,
-            **options,
-        )
-    else:
-        model = DensityModes(table, case["columns"], bounds=bounds, log=log, **options)
-    fit = model.fit(epsilon=case["epsilon"], delta=case["delta"], seed=case["seed"], label=label)
-    errors, interval = fit.std_errors, fit.conf_int(0.9)
-    numbers = {
-        "estimate": fit.params.to_numpy().ravel(),
-        **{
-            f"std_error_{source}": errors[source].to_numpy()
-            for source in ("privacy", "sampling", "bias", "total")
-        },
-        "lower": interval["lower"].to_numpy(),
-        "upper": interval["upper"].to_numpy(),
-        "share": fit.mass.to_numpy(),
+    fit = model(case, table, {**given, **options}).fit(
+        epsilon=case["epsilon"], delta=case["delta"], seed=case["seed"], label=label
+    )
+    shared = {
         "nobs": [fit.facts.n_records],
         "noise_sd": [fit.facts.noise_sd],
         "noise_scale": [fit.privacy.noise_scale],
     }
-    return {name: [hexadecimal(value) for value in values] for name, values in numbers.items()}
+    found = {**numbers(fit), **shared}
+    return {name: [hexadecimal(value) for value in values] for name, values in found.items()}
+
+
+def _modes(case: Case, table: Any, options: dict[str, Any]) -> DensityModes:
+    if "grams" in options:
+        options["grams"] = GramsOptions(**options["grams"])
+    return DensityModes(table, case["columns"], **options)
+
+
+def _mode_numbers(fit: Any) -> dict[str, Any]:
+    errors, interval = fit.std_errors, fit.conf_int(0.9)
+    sources = ("privacy", "sampling", "bias", "total")
+    return {
+        "estimate": fit.params.to_numpy().ravel(),
+        **{f"std_error_{source}": errors[source].to_numpy() for source in sources},
+        "lower": interval["lower"].to_numpy(),
+        "upper": interval["upper"].to_numpy(),
+        "share": fit.mass.to_numpy(),
+    }
+
+
+# Name in the table -> how the model is made, and which of its numbers are compared.
+FAMILIES: dict[str, tuple[Callable[..., Any], Callable[[Any], dict[str, Any]]]] = {
+    "modes": (_modes, _mode_numbers),
+}
 
 
 def hexadecimal(value: float) -> str:

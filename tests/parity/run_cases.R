@@ -35,30 +35,44 @@ hexadecimal <- function(x) {
   }, "")
 }
 
+# Name in the table -> how the model is fitted, and which of its numbers are compared.
+families <- list(
+  modes = list(
+    fit = function(case, given, options) {
+      formula <- make_formula(unlist(case$columns), unlist(options$log))
+      options$log <- NULL
+      if (!is.null(options$grams)) options$grams <- do.call(dpmode::grams_options, options$grams)
+      do.call(dpmode::dp_modes, c(list(formula), given, options))
+    },
+    numbers = function(fit) {
+      t <- dpmode::tidy(fit)
+      interval <- stats::confint(fit, level = 0.9)
+      list(
+        estimate = as.vector(t(stats::coef(fit))), std_error_privacy = t$std.error.privacy,
+        std_error_sampling = t$std.error.sampling, std_error_bias = t$std.error.bias, std_error_total = t$std.error,
+        lower = interval[, 1L], upper = interval[, 2L], share = t$proportion[!duplicated(t$component)]
+      )
+    }
+  )
+)
+
 numbers_of <- function(case) {
+  family <- families[[case$model]]
   data <- make_table(case$data)
   options <- case$options
-  formula <- make_formula(unlist(case$columns), unlist(options$log))
-  options$log <- NULL
   if (is.list(options$bandwidth)) options$bandwidth <- unlist(options$bandwidth)
-  if (!is.null(options$grams)) options$grams <- do.call(dpmode::grams_options, options$grams)
   bounds <- lapply(case$bounds, as.double)
   if (!is.null(case$private)) {
     budget <- dpmode::dp_budget(case$epsilon, case$delta)
     data <- do.call(dpmode::private_data, c(list(data, bounds = bounds, budget = budget), case$private))
     bounds <- NULL
   }
-  fit <- do.call(dpmode::dp_modes, c(
-    list(formula, data, bounds = bounds, epsilon = case$epsilon, delta = case$delta, seed = case$seed), options
-  ))
-  t <- dpmode::tidy(fit)
-  interval <- stats::confint(fit, level = 0.9)
-  lapply(list(
-    estimate = as.vector(t(stats::coef(fit))), std_error_privacy = t$std.error.privacy,
-    std_error_sampling = t$std.error.sampling, std_error_bias = t$std.error.bias, std_error_total = t$std.error,
-    lower = interval[, 1L], upper = interval[, 2L], share = t$proportion[!duplicated(t$component)],
+  given <- list(data = data, bounds = bounds, epsilon = case$epsilon, delta = case$delta, seed = case$seed)
+  fit <- family$fit(case, given, options)
+  found <- c(family$numbers(fit), list(
     nobs = stats::nobs(fit), noise_sd = fit$noise_sd, noise_scale = dpmode::privacy(fit)$noise_scale
-  ), hexadecimal)
+  ))
+  lapply(found, hexadecimal)
 }
 
 run_cases <- function(file) {
