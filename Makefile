@@ -1,6 +1,7 @@
 # make demo         the main job on the packaged wages: demo/wages.txt, .png and .json
 # make test         lint, types and every test
 # make test-lower   every test on the lowest supported versions of the libraries
+# make docs         the documentation as a site: build/docs/index.html
 # make lint, make format, make bench, make clean
 #
 # Each target makes the virtual environment that it needs. Python: make PYTHON=/path/to/python3 ...
@@ -9,7 +10,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .NOTPARALLEL:
-.PHONY: help demo test test-lower lint format bench clean
+.PHONY: help demo test test-lower docs lint format bench clean
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -41,6 +42,10 @@ $(MAIN)/.test-$(KEY): | $(MAIN)/.made-$(KEY)
 	$(MAIN)/$(INSTALL) --editable '.[test,lint]'
 	@touch $@ $(MAIN)/.run-$(KEY)
 
+$(MAIN)/.docs-$(KEY): | $(MAIN)/.made-$(KEY)
+	$(MAIN)/$(INSTALL) --editable '.[docs]'
+	@touch $@
+
 $(LOWER)/.test-$(KEY): | $(LOWER)/.made-$(KEY)
 	$(LOWER)/$(INSTALL) --editable '.[test]' --constraint tests/lower-bounds.txt
 	@touch $@
@@ -67,6 +72,11 @@ test: lint
 
 test-lower: $(LOWER)/.test-$(KEY)
 	$(LOWER)/bin/python -m pytest --numprocesses $(WORKERS)
+
+# Warnings are errors: mkdocs.yml says strict. The variable silences an announcement of its makers.
+docs: $(MAIN)/.docs-$(KEY)
+	NO_MKDOCS_2_WARNING=1 $(MAIN)/bin/mkdocs build --quiet
+	@echo "Written: build/docs/index.html"
 
 format: $(MAIN)/.test-$(KEY)
 	$(MAIN)/bin/ruff check --fix .
