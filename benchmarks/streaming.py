@@ -125,6 +125,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--quick", action="store_true", help="3 million rows, 1 million in files")
     arguments.add_argument("--rows", type=int, default=10**8, help="rows of the generated stream")
+    arguments.add_argument("--only", choices=SOURCES, help="measure one source again, and keep the others")
     arguments.add_argument("--one", help=argparse.SUPPRESS)
     arguments.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = arguments.parse_args()
@@ -136,7 +137,7 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         write_files(Path(folder), n_files, n_csv)
-        for name in SOURCES:
+        for name in SOURCES if given.only is None else (given.only,):
             size = {"record batches": n, "CSV file": n_csv}.get(name, n_files)
             command = [sys.executable, __file__, "--one", name, "--folder", folder, "--rows", str(size)]
             out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -144,6 +145,10 @@ def main() -> None:
             rows.append([name, size, f"{seconds:.1f}", f"{size / seconds / 1e6:.2f}", int(peak), int(grown)])
             print(*rows[-1], sep="\t", flush=True)
     if not given.quick:
+        if given.only is not None:
+            with RESULTS.open(newline="") as file:
+                kept = list(csv.reader(file))[1:]
+            rows = [rows[0] if row[0] == given.only else row for row in kept]
         with RESULTS.open("w", newline="") as file:
             table = csv.writer(file)
             table.writerow(

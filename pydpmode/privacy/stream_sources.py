@@ -278,9 +278,14 @@ def _table_of_reader(reader: Any, stated: int | None) -> BatchTable:
 
 
 def _table_of_dataset(dataset: Any) -> BatchTable:
-    # Reading far ahead is what fills the memory: by default 16 batches of each of 4 files, and of Parquet
-    # files all that is needed of them at once.
-    options: dict[str, Any] = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 1}
+    # Reading ahead is what fills the memory: by default 16 batches of each of 4 files, in threads that do
+    # not wait for a slow reader, and of Parquet files all that is needed of them at once.
+    options: dict[str, Any] = {
+        "batch_size": BATCH_ROWS,
+        "batch_readahead": 0,
+        "fragment_readahead": 0,
+        "use_threads": False,
+    }
     if getattr(getattr(dataset, "format", None), "default_extname", "") == "parquet":
         import pyarrow.dataset
 
