@@ -74,7 +74,7 @@ class RowStream:
         passes = "one pass" if is_reader(self._source) else "any number of passes"
         return f"RowStream({passes}{'' if self._stated is None else f', {self._stated:,} rows'})"
 
-    def table(self) -> BatchTable:
+    def _table(self) -> BatchTable:
         """Return the rows as a table; only the schema is looked at."""
         if is_reader(self._source):
             return _table_of_reader(self._source, self._stated)
@@ -252,7 +252,7 @@ def is_reader(data: object) -> bool:
 def stream_of(data: object) -> BaseTable | None:
     """Return an object that is read in batches as a table; None when it is not one."""
     if isinstance(data, RowStream):
-        return data.table()
+        return data._table()
     if is_reader(data):
         return _table_of_reader(data, None)
     module = type(data).__module__.partition(".")[0]
@@ -278,13 +278,26 @@ def _table_of_reader(reader: Any, stated: int | None) -> BatchTable:
 
 
 def _table_of_dataset(dataset: Any) -> BatchTable:
-    def open_pass(names: list[str]) -> Iterable[Any]:
-        # Reading far ahead is what fills the memory: by default 16 batches of each of 4 files.
-        return dataset.to_batches(  # type: ignore[no-any-return]
-            columns=names, batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
-        )
+    # Reading ahead is what fills the memory: by default 16 batches of each of 4 files, in threads that do
+    # not wait for a slow reader, and of Parquet files all that is needed of them at once.
+    options: dict[str, Any] = {
+        "batch_size": BATCH_ROWS,
+        "batch_readahead": 0,
+        "fragment_readahead": 0,
+        "use_threads": False,
+    }
+    if getattr(getattr(dataset, "format", None), "default_extname", "") == "parquet":
+        import pyarrow.dataset
 
-    return BatchTable("data set", dataset.schema, open_pass, count=dataset.count_rows)
+        options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(
+            use_buffered_stream=True, pre_buffer=False
+        )
+    return BatchTable(
+        "data set",
+        dataset.schema,
+        lambda names: dataset.to_batches(columns=names, **options),
+        count=dataset.count_rows,
+    )
 
 
 def _table_of_lazy_frame(frame: Any) -> BatchTable:

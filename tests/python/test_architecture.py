@@ -281,7 +281,7 @@ def test_the_word_check_finds_what_it_should(line: str, caught: bool) -> None:
     assert bool(FORBIDDEN.search(line)) is caught
 
 
-TESTED_EXTRAS = ("plot", "progress", "polars", "sklearn")
+TESTED_EXTRAS = ("plot", "progress", "polars", "sklearn", "dask", "duckdb")
 
 
 def pinned(python_version: str) -> dict[str, Version]:

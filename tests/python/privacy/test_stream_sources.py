@@ -182,6 +182,11 @@ def test_a_reader_that_is_used_up_is_refused_before_the_charge(kind: str, tmp_pa
     assert study.ledger.entries() == before
 
 
+def test_no_release_is_charged_without_that_check() -> None:
+    source = Path(private_data.__file__).read_text(encoding="utf-8")
+    assert source.count("_ledger.charge(") == 1
+
+
 def test_a_reader_does_not_serve_what_takes_two_passes() -> None:
     stream = dpm.RowStream(short_batches(), n_rows=N)
     study = PrivateData(stream, bounds=BOUNDS, budget=BUDGET)
