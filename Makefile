@@ -1,6 +1,7 @@
 # make demo         the main job on the packaged wages: demo/wages.txt, .png and .json
 # make test         lint, types and every test
 # make test-lower   every test on the lowest supported versions of the libraries
+# make audit        attack the privacy guarantee: long audits and fuzzing, an hour; see docs/evidence.md
 # make lint, make format, make bench, make clean
 #
 # Each target makes the virtual environment that it needs. Python: make PYTHON=/path/to/python3 ...
@@ -9,7 +10,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .NOTPARALLEL:
-.PHONY: help demo test test-lower lint format bench clean
+.PHONY: help demo test test-lower lint format bench audit clean
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -74,6 +75,9 @@ format: $(MAIN)/.test-$(KEY)
 
 bench: $(BENCH)/.run-$(KEY)
 	$(BENCH)/bin/python benchmarks/speed.py
+
+audit: $(MAIN)/.test-$(KEY)
+	$(MAIN)/bin/python -m audits
 
 clean:
 	rm -rf $(MAIN) $(LOWER) $(BENCH) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
