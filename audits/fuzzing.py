@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 import pydpmode as dpm
 from pydpmode.cli import EXIT_OTHER, main
-from pydpmode.errors import LedgerError, PydpmodeError
+from pydpmode.errors import LedgerError, PydpmodeError, ReadingFailed
 from pydpmode.numerics.designs import LatticeDesign
 from pydpmode.privacy.private_data import PrivateData
 
@@ -191,6 +191,8 @@ def read_or_refuse(path: Path, r: random.Random) -> bool:
         zero = 0.5 if adjacency == "replace" else 0.1
         design = LatticeDesign(("a",), *box, np.full(1, 0.5), 2, zero, 0.5, 3.0)
         surface = study.release_surface(design, at, epsilon=1.0, delta=1e-3, seed=1)
+    except ReadingFailed:
+        raise
     except PydpmodeError:
         # A file that turns out to be damaged while it is read has been charged for: that is the promise.
         entries = study.ledger.entries() if study is not None else ()

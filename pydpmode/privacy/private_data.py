@@ -8,7 +8,6 @@ entry released. There is no way to the rows around it.
 from __future__ import annotations
 
 import math
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +34,7 @@ from .ledger import Ledger
 from .noise import processors
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
+from .row_errors import reading_rows
 from .sources import open_source
 from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
 
@@ -139,8 +139,9 @@ class PrivateData:
         self._budget = budget
         self._progress = progress
         # Under add/remove the number of rows is private, and 0 is a number like any other.
-        self._rows = open_source(
-            data, columns=columns, datetimes=tuple(datetimes), allow_empty=adjacency == "add_remove"
+        empty = adjacency == "add_remove"
+        self._rows = reading_rows(
+            lambda: open_source(data, columns=columns, datetimes=tuple(datetimes), allow_empty=empty)
         )
         self._bounds = read_bounds(bounds, self._rows)
         self._rows.check_columns(tuple(self._bounds))
@@ -152,7 +153,7 @@ class PrivateData:
             raise InvalidArgument(
                 "n_guess and n_max are for adjacency='add_remove'; under 'replace' n is public"
             )
-        self._n_units = self._count_units()
+        self._n_units = reading_rows(self._count_units)
         self._ledger = Ledger.open(ledger, budget, adjacency, unit, person=person)
 
     # -- public facts ---------------------------------------------------------------------------
@@ -294,12 +295,8 @@ class PrivateData:
         lower, upper = self.box(coordinates)
         quantiles = plan_quantiles(lower, upper, reserve)
         entry = self._ledger.charge(quantiles.charge(reserve, label, seed is not None))
-        try:
-            counts = self._each_block(coordinates, lambda block, _: cell_weights(block, lower, upper))
-            design = design_for(draw_quantiles(quantiles, counts, seed))
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
+        counts = self._each_block(coordinates, lambda block, _: cell_weights(block, lower, upper))
+        design = design_for(reading_rows(lambda: draw_quantiles(quantiles, counts, seed)))
         self._check_request(design, coordinates, seed, notes)
         plan = quantiles.held(
             self.plan(design, epsilon=epsilon, delta=delta, mu=quantiles.surface_mu), reserve
@@ -316,12 +313,8 @@ class PrivateData:
         spent: PrivacySpent,
     ) -> ReleasedSurface:
         """Release a surface that has been charged."""
-        try:
-            # The sum without noise has no name here: a traceback's variables are often logged.
-            vector = add_noise(plan, self._lattice_sum(plan, columns), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
+        # The sum without noise has no name here: a traceback's variables are often logged.
+        vector = reading_rows(lambda: add_noise(plan, self._lattice_sum(plan, columns), seed))
         surface = ReleasedSurface.from_vector(plan.design, vector, spent, tuple(columns))
         self._ledger.mark_released(entry)
         return surface
@@ -387,11 +380,7 @@ class PrivateData:
         plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
         self._check_request(plan, coordinates, seed, notes)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
-        try:
-            trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
+        trace = reading_rows(lambda: run_grams(plan, lambda one: self._each_block(coordinates, one), seed))
         released = ReleasedTrace(
             trace=trace,
             coordinates=tuple(coordinates),
@@ -570,6 +559,8 @@ class PrivateData:
         )
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_ledger"):
+            return "PrivateData(not opened)"
         units = "private number of" if self._n_units is None else f"{self._n_units:,}"
         left = self._ledger.remaining()
         return (
@@ -589,7 +580,8 @@ def _check_count(name: str, value: object) -> int | None:
 
 def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
-    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
+    names = columns if isinstance(data, np.ndarray | list) else None
+    source = reading_rows(lambda: open_source(data, columns=names))
     checked = read_bounds(bounds, source, columns or ())
     source.check_columns(tuple(checked))
     return tuple(checked)
