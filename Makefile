@@ -5,6 +5,7 @@
 # make install-r    the R package into the user's R library
 # make test-lower   every test on the lowest supported versions of the libraries
 # make docs         the documentation as a site: build/docs/index.html
+# make audit        attack the privacy guarantee: long audits and fuzzing, an hour; see docs/evidence.md
 # make lint, make format, make bench, make clean
 #
 # Each target makes the virtual environment that it needs. Python: make PYTHON=/path/to/python3 ...
@@ -13,7 +14,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .NOTPARALLEL:
-.PHONY: help demo test test-python test-r install-r test-lower docs lint format bench clean
+.PHONY: help demo test test-python test-r install-r test-lower docs lint format bench audit clean
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -103,6 +104,9 @@ format: $(MAIN)/.test-$(KEY)
 
 bench: $(BENCH)/.run-$(KEY)
 	$(BENCH)/bin/python benchmarks/speed.py
+
+audit: $(MAIN)/.test-$(KEY)
+	$(MAIN)/bin/python -m audits
 
 clean:
 	rm -rf $(MAIN) $(LOWER) $(BENCH) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .budget import Budget
-from .errors import BudgetExceeded, InvalidArgument, InvalidBudget, LedgerError, PydpmodeError
+from .errors import BudgetExceeded, InvalidArgument, InvalidBudget, LedgerError, PydpmodeError, ReadingFailed
 
 if TYPE_CHECKING:
     from .results.clustering_results import ClusteringResults
@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, EXIT_BUDGET)
     except LedgerError as error:
         return _fail(error, EXIT_LEDGER)
+    except ReadingFailed as error:
+        return _fail(error, EXIT_OTHER)
     except (PydpmodeError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
         return _fail(error, EXIT_INPUT)
     except KeyboardInterrupt:

@@ -67,6 +67,10 @@ class LedgerDamaged(LedgerError):
     """A line of the ledger file is truncated or is not what was written."""
 
 
+class ReadingFailed(PydpmodeError, RuntimeError):
+    """Another library failed while rows were read. Its text is withheld: it may quote a row."""
+
+
 class PicklingRefused(PydpmodeError, TypeError):
     """Private rows are never pickled: a copy would carry a second, unguarded budget."""
 

@@ -8,7 +8,6 @@ entry released. There is no way to the rows around it.
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, NoReturn, TypeVar
@@ -39,6 +38,7 @@ from .pms_plan import PmsPlan, PmsRequest
 from .preprocessing import Statistic
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
+from .row_errors import reading_rows
 from .sources import open_source
 from .surface_release import ReleasePlan, add_noise, check_notes, check_request, plan_release, to_lattice
 from .table_options import check_choice, check_count, check_person, check_weights
@@ -146,8 +146,9 @@ class PrivateData:
         self._budget = budget
         self._progress = progress
         # Under add/remove the number of rows is private, and 0 is a number like any other.
-        self._rows = open_source(
-            data, columns=columns, datetimes=tuple(datetimes), allow_empty=adjacency == "add_remove"
+        empty = adjacency == "add_remove"
+        self._rows = reading_rows(
+            lambda: open_source(data, columns=columns, datetimes=tuple(datetimes), allow_empty=empty)
         )
         self._bounds = read_bounds(bounds, self._rows)
         self._rows.check_columns(tuple(self._bounds))
@@ -159,7 +160,7 @@ class PrivateData:
             raise InvalidArgument(
                 "n_guess and n_max are for adjacency='add_remove'; under 'replace' n is public"
             )
-        self._n_units = self._count_units()
+        self._n_units = reading_rows(self._count_units)
         self._ledger = Ledger.open(ledger, budget, adjacency, unit, person=person)
 
     # -- public facts ---------------------------------------------------------------------------
@@ -327,12 +328,8 @@ class PrivateData:
         lower, upper = self.box(coordinates)
         quantiles = plan_quantiles(lower, upper, reserve)
         entry = self._charge(quantiles.charge(reserve, label, seed is not None), passes=2)
-        try:
-            counts = self._each_sum(coordinates, lambda block, _: cell_weights(block, lower, upper))
-            design = design_for(draw_quantiles(quantiles, counts, seed))
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
+        counts = self._each_sum(coordinates, lambda block, _: cell_weights(block, lower, upper))
+        design = design_for(reading_rows(lambda: draw_quantiles(quantiles, counts, seed)))
         self._check_request(design, coordinates, seed, notes)
         plan = quantiles.held(
             self.plan(design, epsilon=epsilon, delta=delta, mu=quantiles.surface_mu), reserve
@@ -376,12 +373,8 @@ class PrivateData:
         groups: DeclaredLevels | None = None,
     ) -> FloatArray:
         """Return the released vector of a release that has been charged."""
-        try:
-            # The sum without noise has no name here: a traceback's variables are often logged.
-            return add_noise(plan, self._lattice_sum(plan, coordinates, groups), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
+        # The sum without noise has no name here: a traceback's variables are often logged.
+        return reading_rows(lambda: add_noise(plan, self._lattice_sum(plan, coordinates, groups), seed))
 
     def check_grams(self) -> None:
         """Refuse a table that DP-GRAMS has no proof for: not rows under replacement, or weighted."""
@@ -467,11 +460,7 @@ class PrivateData:
         """Check, charge, run some passes over the rows, and mark the entry released."""
         self._check_request(plan, coordinates, seed, notes)
         entry = self._charge(plan.charge(label, seed is not None))
-        try:
-            value = run(lambda one: self._each_block(coordinates, one))
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
+        value = reading_rows(lambda: run(lambda one: self._each_block(coordinates, one)))
         self._ledger.mark_released(entry)
         return value, self._spent(plan, coordinates, label, seed, notes)
 
@@ -636,6 +625,8 @@ class PrivateData:
         )
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_ledger"):
+            return "PrivateData(not opened)"
         units = "private number of" if self._n_units is None else f"{self._n_units:,}"
         left = self._ledger.remaining()
         return (

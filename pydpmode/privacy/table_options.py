@@ -9,6 +9,7 @@ from typing import Any
 from ..budget import Unit, as_number, as_whole
 from ..errors import InvalidArgument
 from .bounds import Bounds, read_bounds
+from .row_errors import reading_rows
 from .sources import open_source, takes_names
 from .table_source import TableSource
 
@@ -57,7 +58,8 @@ def check_count(name: str, value: object) -> int | None:
 
 def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
-    source = open_source(data, columns=columns if takes_names(data) else None)
+    names = columns if takes_names(data) else None
+    source = reading_rows(lambda: open_source(data, columns=names))
     checked = read_bounds(bounds, source, columns or ())
     source.check_columns(tuple(checked))
     return tuple(checked)
