@@ -4,6 +4,8 @@
 # make test-r       the R package: R CMD check, its tests, and R embedded in Python
 # make install-r    the R package into the user's R library
 # make test-lower   every test on the lowest supported versions of the libraries
+# make docs         the documentation as a site: build/docs/index.html
+# make audit        attack the privacy guarantee: long audits and fuzzing, an hour; see docs/evidence.md
 # make lint, make format, make bench, make clean
 #
 # Each target makes the virtual environment that it needs. Python: make PYTHON=/path/to/python3 ...
@@ -12,7 +14,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .NOTPARALLEL:
-.PHONY: help demo test test-python test-r install-r test-lower lint format bench clean
+.PHONY: help demo test test-python test-r install-r test-lower docs lint format bench audit clean
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -48,6 +50,10 @@ $(MAIN)/.test-$(KEY): | $(MAIN)/.made-$(KEY)
 $(MAIN)/.r-$(KEY): $(MAIN)/.test-$(KEY)
 	.ci/install-r
 	$(MAIN)/$(INSTALL) --editable '.[test,r]'
+	@touch $@
+
+$(MAIN)/.docs-$(KEY): | $(MAIN)/.made-$(KEY)
+	$(MAIN)/$(INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(LOWER)/.test-$(KEY): | $(LOWER)/.made-$(KEY)
@@ -87,12 +93,20 @@ install-r:
 test-lower: $(LOWER)/.test-$(KEY)
 	$(LOWER)/bin/python -m pytest --numprocesses $(WORKERS)
 
+# Warnings are errors: mkdocs.yml says strict. The variable silences an announcement of its makers.
+docs: $(MAIN)/.docs-$(KEY)
+	NO_MKDOCS_2_WARNING=1 $(MAIN)/bin/mkdocs build --quiet
+	@echo "Written: build/docs/index.html"
+
 format: $(MAIN)/.test-$(KEY)
 	$(MAIN)/bin/ruff check --fix .
 	$(MAIN)/bin/ruff format .
 
 bench: $(BENCH)/.run-$(KEY)
 	$(BENCH)/bin/python benchmarks/speed.py
+
+audit: $(MAIN)/.test-$(KEY)
+	$(MAIN)/bin/python -m audits
 
 clean:
 	rm -rf $(MAIN) $(LOWER) $(BENCH) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -28,7 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
-from simulated_release import simulated_surface
+from simulated_release import reported_modes, simulated_surface
 from study_densities import DENSITIES, StudyDensity
 
 from pydpmode.numerics.mode_seeking import find_modes
@@ -117,8 +117,9 @@ def cell(
     for run in range(runs):
         x = density.sample(n, seed + run)
         surface = simulated_surface(x, density.lower, density.upper, epsilon, DELTA, seed + run)
-        refined += checks(find_modes(surface), density)
-        plain += checks(find_modes(surface, refine=False), density)
+        reading, modes = reported_modes(surface)
+        refined += checks(modes, density)
+        plain += checks(find_modes(reading.surface, look=reading.look, refine=False), density)
     return refined, plain
 
 

@@ -41,11 +41,10 @@ from accuracy import (
     paper_figures,
 )
 from simulated_grams import simulated_grams
-from simulated_release import simulated_surface
+from simulated_release import reported_modes, simulated_surface
 from study_densities import DENSITIES
 
 from pydpmode import GramsOptions
-from pydpmode.numerics.mode_seeking import find_modes
 from pydpmode.numerics.mode_set import ModeSet
 
 METHODS = ("surface", "grams", "iterates", "published")
@@ -64,7 +63,7 @@ def one_run(name: str, n: int, epsilon: float, seed: int) -> dict[str, ModeSet]:
     grams = simulated_grams(x, *box, epsilon, DELTA, seed)
     published = GramsOptions(accountant="published", noise="independent", k=4 * count)
     return {
-        "surface": find_modes(simulated_surface(x, *box, epsilon, DELTA, seed)),
+        "surface": reported_modes(simulated_surface(x, *box, epsilon, DELTA, seed))[1],
         "grams": grams.modes(),
         "iterates": grams.modes(n_modes=count, finish="iterates"),
         "published": simulated_grams(x, *box, epsilon, DELTA, seed, published).modes(n_modes=count),

@@ -139,7 +139,9 @@ def cell(density: StudyDensity, n: int, epsilon: float, runs: int) -> dict[str, 
     h = told = np.zeros(0)
     for run in range(runs):
         x = density.sample(n, SEED + run)
-        released = simulated_surface(x, density.lower, density.upper, epsilon, DELTA, SEED + run)
+        released = simulated_surface(
+            x, density.lower, density.upper, epsilon, DELTA, SEED + run, bandwidth="reference"
+        )
         if not sigmas:
             h = released.bandwidth
             told = told_points(density, h)

@@ -10,13 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pydpmode.budget import Adjacency, Outside, PrivacySpent
-from pydpmode.numerics.bandwidth import choose_bandwidth
+from pydpmode.numerics.bandwidth import BandwidthChoice, Ladder, choose_bandwidth
 from pydpmode.numerics.designs import LatticeDesign
 from pydpmode.numerics.feature_sums import feature_sum
+from pydpmode.numerics.mode_seeking import find_modes
+from pydpmode.numerics.mode_set import ModeSet
+from pydpmode.numerics.scale_choice import ReadingChoice, choose_reading
 from pydpmode.numerics.spectral_surfaces import per_column
 from pydpmode.numerics.surfaces import FloatArray
+from pydpmode.privacy.bounds import ClippedBlock
 from pydpmode.privacy.features import ZERO_WEIGHT
-from pydpmode.privacy.surface_release import add_noise, plan_release, to_lattice
+from pydpmode.privacy.quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
+from pydpmode.privacy.surface_release import ReleasePlan, add_noise, plan_release, to_lattice
 from pydpmode.results.released_surface import ReleasedSurface
 
 
@@ -27,7 +32,7 @@ def simulated_surface(
     epsilon: float,
     delta: float,
     seed: int,
-    bandwidth: ArrayLike | None = None,
+    bandwidth: ArrayLike | str = "ladder",
     adjacency: Adjacency = "replace",
     outside: Outside = "clip",
     order: int = 2,
@@ -42,8 +47,8 @@ def simulated_surface(
     epsilon, delta : float
     seed : int
         Of the noise.
-    bandwidth : float or (d,) array, optional
-        The default rule's when omitted.
+    bandwidth : str, float or (d,) array
+        A rule of `DensityModes` (the default rule when omitted), or numbers.
     adjacency : {"replace", "add_remove"}
     outside : {"clip", "ignore"}
         What happens to rows outside the box.
@@ -55,27 +60,41 @@ def simulated_surface(
     n, d = points.shape
     columns = tuple(f"x{i + 1}" for i in range(d))
     low, high = per_column(lower, d, "lower"), per_column(upper, d, "upper")
-    h: FloatArray
-    if bandwidth is None:
-        h = choose_bandwidth("reference", columns=columns, lower=low, upper=high, n=n, epsilon=epsilon).values
-    else:
-        h = per_column(bandwidth, d, "bandwidth")
-    design = LatticeDesign(columns, low, high, h, order, zero_weight=ZERO_WEIGHT[adjacency])
-    plan = plan_release(
-        design,
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=adjacency,
-        units_per_sum=min(n, 2**17),
-        depth=min(n, 2**17),
-        roundings=1,
-        largest_total=max(n, 2**17),
-    )
     weights = None
     if outside == "ignore":
         weights = np.all((points >= low) & (points <= high), axis=1).astype(np.float64)
     inside = np.ascontiguousarray(np.clip(points, low, high).T)
-    total, sums = feature_sum(design, inside, weights, plan.tolerance)
+
+    def design(quartiles: FloatArray | None = None) -> LatticeDesign:
+        if isinstance(bandwidth, str):
+            choice = choose_bandwidth(
+                bandwidth, columns=columns, lower=low, upper=high, n=n, epsilon=epsilon, quartiles=quartiles
+            )
+        else:
+            choice = BandwidthChoice(per_column(bandwidth, d, "bandwidth"), "given", Ladder())
+        ladder = choice.ladder
+        box = (columns, low, high, choice.values, order, ZERO_WEIGHT[adjacency])
+        return LatticeDesign(*box, scales=ladder.scales, masses=ladder.masses)
+
+    def planned(design: LatticeDesign, mu: float | None = None) -> ReleasePlan:
+        return plan_release(
+            design,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=adjacency,
+            units_per_sum=min(n, 2**17),
+            depth=min(n, 2**17),
+            roundings=1,
+            largest_total=max(n, 2**17),
+            mu=mu,
+        )
+
+    plan = planned(design())
+    if isinstance(bandwidth, str) and bandwidth == "private":
+        quantiles = plan_quantiles(low, high, reserved(plan))
+        drawn = draw_quantiles(quantiles, [cell_weights(ClippedBlock(inside, weights), low, high)], seed)
+        plan = planned(design(drawn), quantiles.surface_mu)
+    total, sums = feature_sum(plan.design, inside, weights, plan.tolerance)
     vector = add_noise(plan, to_lattice(plan, total, sums), seed)
     spent = PrivacySpent(
         epsilon=epsilon,
@@ -90,4 +109,22 @@ def simulated_surface(
         outside=outside,
         simulated=True,
     )
-    return ReleasedSurface.from_vector(design, vector, spent)
+    return ReleasedSurface.from_vector(plan.design, vector, spent)
+
+
+def reported_modes(
+    surface: ReleasedSurface,
+    *,
+    n_modes: int | None = None,
+    false_mode_rate: float = 0.05,
+    refine: bool = True,
+) -> tuple[ReadingChoice, ModeSet]:
+    """Return the reading of a surface and the modes that a fit would report."""
+    reading = choose_reading(surface, n_modes=n_modes, false_mode_rate=false_mode_rate)
+    return reading, find_modes(
+        reading.surface,
+        n_modes=n_modes,
+        false_mode_rate=false_mode_rate,
+        refine=refine,
+        look=reading.look,
+    )

@@ -21,11 +21,17 @@ from .budget import Budget
 
 if TYPE_CHECKING:
     from . import datasets
+    from .models.clustering_pipeline import PrivateClusteringPipeline
     from .models.density_modes import DensityModes
+    from .models.modal_clustering import ModalClustering
+    from .models.modal_regression import ModalRegression
+    from .models.preprocessing import PrivatePCA, PrivateScaler
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
+    from .numerics.partial_mean_shift import PartialMeanShift
     from .privacy.grams_options import GramsOptions
     from .privacy.private_data import PrivateData
+    from .privacy.stream_sources import RowStream
     from .results.released_surface import ReleasedSurface, load_surface
     from .results.results import load_results
 
@@ -37,8 +43,15 @@ __all__ = [
     "GramsOptions",
     "KernelSurface",
     "MeanShift",
+    "ModalClustering",
+    "ModalRegression",
+    "PartialMeanShift",
+    "PrivateClusteringPipeline",
     "PrivateData",
+    "PrivatePCA",
+    "PrivateScaler",
     "ReleasedSurface",
+    "RowStream",
     "__version__",
     "datasets",
     "errors",
@@ -53,8 +66,15 @@ _LAZY = {
     "GramsOptions": "privacy.grams_options",
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
+    "ModalClustering": "models.modal_clustering",
+    "PartialMeanShift": "numerics.partial_mean_shift",
+    "PrivateClusteringPipeline": "models.clustering_pipeline",
+    "ModalRegression": "models.modal_regression",
     "PrivateData": "privacy.private_data",
+    "PrivatePCA": "models.preprocessing",
+    "PrivateScaler": "models.preprocessing",
     "ReleasedSurface": "results.released_surface",
+    "RowStream": "privacy.stream_sources",
     "datasets": "datasets",
     "load_results": "results.results",
     "load_surface": "results.released_surface",

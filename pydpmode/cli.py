@@ -1,4 +1,4 @@
-"""The command line: `pydpmode modes FILE ...`, `pydpmode ledger FILE`, `pydpmode wages`.
+"""The command line: `pydpmode modes FILE ...`, `pydpmode clusters FILE ...`, `pydpmode ledger FILE`, ...
 
 Exit codes: 0 done; 2 wrong arguments or input; 3 the budget does not hold the release; 4 the ledger
 file cannot be used; 1 anything else; 130 interrupted. No message contains a value from a row.
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .budget import Budget
-from .errors import BudgetExceeded, InvalidArgument, InvalidBudget, LedgerError, PydpmodeError
+from .errors import BudgetExceeded, InvalidArgument, InvalidBudget, LedgerError, PydpmodeError, ReadingFailed
 
 if TYPE_CHECKING:
+    from .results.clustering_results import ClusteringResults
     from .results.results import DensityModesResults
 
 EXIT_INPUT, EXIT_BUDGET, EXIT_LEDGER, EXIT_OTHER, EXIT_INTERRUPTED = 2, 3, 4, 1, 130
@@ -43,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, EXIT_BUDGET)
     except LedgerError as error:
         return _fail(error, EXIT_LEDGER)
+    except ReadingFailed as error:
+        return _fail(error, EXIT_OTHER)
     except (PydpmodeError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
         return _fail(error, EXIT_INPUT)
     except KeyboardInterrupt:
@@ -76,6 +79,8 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 def _parser() -> argparse.ArgumentParser:
     from . import __version__
+    from .cli_clusters import add_clusters
+    from .cli_regression import add_regression
 
     parser = argparse.ArgumentParser(
         prog="pydpmode", description="Modes of a density under differential privacy.", allow_abbrev=False
@@ -83,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pydpmode {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_modes(commands)
+    add_clusters(commands)
+    add_regression(commands)
     _add_ledger(commands)
     _add_wages(commands)
     return parser
@@ -120,7 +127,10 @@ def _add_modes(commands: Any) -> None:
         "--n-modes", type=int, metavar="K", help="number of modes (found by significance when omitted)"
     )
     what.add_argument(
-        "--bandwidth", metavar="RULE|H|A=H,B=H", default="reference", help="reference, paper, or numbers"
+        "--bandwidth",
+        metavar="RULE|H|A=H,B=H",
+        default="ladder",
+        help="ladder (default), private, reference, paper, or numbers",
     )
     what.add_argument(
         "--resolution",
@@ -141,7 +151,13 @@ def _add_modes(commands: Any) -> None:
         help="options of --mechanism grams, such as T=12,k=30,noise=independent",
     )
     what.add_argument("--order", type=int, choices=(2, 4), default=2, help="order of the kernel")
-    privacy = modes.add_argument_group("privacy")
+    add_privacy_arguments(modes)
+    add_output_arguments(modes)
+
+
+def add_privacy_arguments(command: Any) -> None:
+    """Add the options that every releasing command takes."""
+    privacy = command.add_argument_group("privacy")
     privacy.add_argument(
         "--epsilon", type=_number, metavar="E", help="privacy loss of this release; no default"
     )
@@ -177,7 +193,11 @@ def _add_modes(commands: Any) -> None:
         help="what to do with values outside the bounds",
     )
     privacy.add_argument("--seed", type=int, help="reproducible noise, for tests only: NOT private")
-    output = modes.add_argument_group("output")
+
+
+def add_output_arguments(command: Any) -> None:
+    """Add the options that say what to write."""
+    output = command.add_argument_group("output")
     output.add_argument(
         "--preview", action="store_true", help="tell cost and noise; read no row, charge nothing"
     )
@@ -208,7 +228,8 @@ def _number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
 
 
-def _names(text: str | None) -> list[str]:
+def names(text: str | None) -> list[str]:
+    """Return the parts of a comma-separated list."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
@@ -242,9 +263,10 @@ def _end(text: str) -> float | str:
         return text.strip()
 
 
-def _assignments(text: str, option: str) -> dict[str, float | str]:
+def assignments(text: str, option: str) -> dict[str, float | str]:
+    """Return `NAME=NUMBER,...` as a mapping."""
     out: dict[str, float | str] = {}
-    for part in _names(text):
+    for part in names(text):
         name, equals, value = part.rpartition("=")
         try:
             out[name] = _length(value)
@@ -268,9 +290,10 @@ def _length(text: str) -> float | str:
         return text
 
 
-def _bandwidth(text: str) -> str | float | dict[str, float | str]:
+def bandwidth_from(text: str) -> str | float | dict[str, float | str]:
+    """Return a rule, a number, or numbers by column."""
     if "=" in text:
-        return _assignments(text, "--bandwidth")
+        return assignments(text, "--bandwidth")
     try:
         return float(text)
     except ValueError:
@@ -281,47 +304,55 @@ def _bandwidth(text: str) -> str | float | dict[str, float | str]:
 
 
 def _run_modes(arguments: argparse.Namespace) -> None:
-    model, spend = _model(arguments)
+    run_model(*_model(arguments), arguments)
+
+
+def run_model(model: Any, spend: tuple[Any, ...], arguments: argparse.Namespace) -> None:
+    """Preview or fit a model, and write what is asked for."""
     if arguments.preview:
         print(model.preview(*spend))
         return
-    _check_outputs(arguments)
+    check_outputs(arguments)
     try:
         result = model.fit(*spend, label=arguments.label, seed=arguments.seed)
     finally:
         # What has been paid for is kept, even when the search on it fails or is interrupted.
         if arguments.surface is not None and model.released is not None:
             model.released.save(arguments.surface)
-    _write(result, arguments)
+    write(result, arguments)
 
 
 def _model(arguments: argparse.Namespace) -> tuple[Any, tuple[Any, ...]]:
     """Return the model and the (epsilon, delta) to fit it with; empty on a saved surface."""
     from .models.density_modes import DensityModes
 
-    options = {"n_modes": arguments.n_modes, "bandwidth": _bandwidth(arguments.bandwidth)}
-    columns = _names(arguments.columns) or None
-    if str(arguments.file).endswith((".json", ".json.gz")):
-        from .results.released_surface import load_surface
-
-        if arguments.surface is not None or arguments.ledger is not None:
-            raise InvalidArgument(
-                "a saved surface is read again at no cost: leave out --surface and --ledger"
-            )
-        return DensityModes(load_surface(arguments.file), columns, **options), (
-            arguments.epsilon,
-            arguments.delta,
-        )
-    study = _study(arguments)
+    options = {"n_modes": arguments.n_modes, "bandwidth": bandwidth_from(arguments.bandwidth)}
+    columns = names(arguments.columns) or None
+    surface = saved_surface(arguments)
+    if surface is not None:
+        return DensityModes(surface, columns, **options), (arguments.epsilon, arguments.delta)
+    study = private_data(arguments)
     options.update(
-        order=arguments.order, resolution=_assignments(arguments.resolution, "--resolution") or None
+        order=arguments.order, resolution=assignments(arguments.resolution, "--resolution") or None
     )
     options.update(mechanism=arguments.mechanism, grams=_grams_options(arguments.grams))
-    model = DensityModes(study, columns, log=_names(arguments.log), **options)
+    model = DensityModes(study, columns, log=names(arguments.log), **options)
     return model, (arguments.epsilon, arguments.delta)
 
 
-def _study(arguments: argparse.Namespace) -> Any:
+def saved_surface(arguments: argparse.Namespace) -> Any:
+    """Return the saved surface that FILE is, or None for a table."""
+    if not str(arguments.file).endswith((".json", ".json.gz")):
+        return None
+    from .results.released_surface import load_surface
+
+    if arguments.surface is not None or arguments.ledger is not None:
+        raise InvalidArgument("a saved surface is read again at no cost: leave out --surface and --ledger")
+    return load_surface(arguments.file)
+
+
+def private_data(arguments: argparse.Namespace) -> Any:
+    """Return the private table that the options describe, with its ledger."""
     from .privacy.private_data import PrivateData
 
     if arguments.epsilon is None:
@@ -346,7 +377,7 @@ def _study(arguments: argparse.Namespace) -> Any:
         outside=arguments.outside,
         n_guess=arguments.n_guess,
         n_max=arguments.n_max,
-        datetimes=_names(arguments.datetimes),
+        datetimes=names(arguments.datetimes),
         progress=False if arguments.no_progress else None,
     )
 
@@ -357,7 +388,7 @@ def _grams_options(text: str) -> Any:
 
     given: dict[str, Any] = {}
     known = [name for name in GramsOptions.__dataclass_fields__ if name != "candidates"]
-    for part in _names(text):
+    for part in names(text):
         name, equals, value = part.partition("=")
         if not equals or name not in known:
             raise InvalidArgument(f"--grams {part!r} is not NAME=VALUE with a name out of {known}")
@@ -374,9 +405,9 @@ def _ledger_budget(path: str | None, wanted: Budget, stated: bool) -> Budget:
     return read_budget(path)
 
 
-def _check_outputs(arguments: argparse.Namespace) -> None:
+def check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse outputs that cannot be written before any budget is spent."""
-    if arguments.surface is not None and arguments.mechanism == "grams":
+    if arguments.surface is not None and getattr(arguments, "mechanism", None) == "grams":
         raise InvalidArgument("--surface: --mechanism grams releases no surface; use --json")
     for target in (arguments.plot, arguments.json, arguments.surface):
         if target is not None and not Path(target).absolute().parent.is_dir():
@@ -387,7 +418,8 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
         check_plot_target(arguments.plot)
 
 
-def _write(result: DensityModesResults, arguments: argparse.Namespace) -> None:
+def write(result: DensityModesResults | ClusteringResults, arguments: argparse.Namespace) -> None:
+    """Print the summary and write the files that are asked for."""
     summary = result.summary()
     print(
         {"text": summary.as_text, "html": summary.as_html, "latex": summary.as_latex, "csv": summary.as_csv}[

@@ -67,6 +67,10 @@ class LedgerDamaged(LedgerError):
     """A line of the ledger file is truncated or is not what was written."""
 
 
+class ReadingFailed(PydpmodeError, RuntimeError):
+    """Another library failed while rows were read. Its text is withheld: it may quote a row."""
+
+
 class PicklingRefused(PydpmodeError, TypeError):
     """Private rows are never pickled: a copy would carry a second, unguarded budget."""
 
@@ -89,6 +93,10 @@ class RaisedLowerBound(PydpmodeWarning):
 
 class LowSignal(PydpmodeWarning):
     """The release is dominated by privacy noise; its modes cannot be relied on."""
+
+
+class UnknownLevel(PydpmodeWarning):
+    """New data have a level of the grouping column that was not declared: nothing is known of it."""
 
 
 class CoarseFeatures(PydpmodeWarning):

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import numpy as np
-
-from ..budget import Budget, as_number, as_whole, check_delta, check_epsilon
+from ..budget import Budget, as_number, check_epsilon
 from ..errors import (
-    CoarseFeatures,
     InvalidArgument,
-    InvalidBudget,
     LowSignal,
-    PydpmodeWarning,
-    RaisedLowerBound,
-    UnknownColumn,
-    WeakDelta,
 )
-from ..numerics.bandwidth import BandwidthChoice, BandwidthSpec, check_bandwidth, choose_bandwidth
-from ..numerics.designs import MAX_DIMENSION, MAX_LATTICE_DIMENSION
+from ..numerics.bandwidth import BandwidthChoice, BandwidthSpec, check_bandwidth
 from ..numerics.kernels import check_order
 from ..numerics.mode_seeking import find_modes
 from ..numerics.scale_choice import choose_reading
-from ..numerics.spectral_surfaces import RandomFeatureSurface
 from ..numerics.surfaces import Surface
-from ..privacy.bounds import Bounds, log_lower_bound
-from ..privacy.features import ZERO_WEIGHT
+from ..privacy.bounds import Bounds
 from ..privacy.grams_options import GramsOptions
-from ..privacy.noise import fresh_seed
-from ..privacy.private_data import PrivateData, check_table
+from ..privacy.private_data import PrivateData
 from ..results.coordinates import Coordinate
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
@@ -45,14 +32,22 @@ from .grams_fit import (
     preview_grams,
 )
 from .preview import Preview, plan_preview
-from .study_cell import StudyCell
-from .surface_design import SurfaceRequest
+from .surface_model import (
+    SurfaceModel,
+    check_seed,
+    warn,
+    warn_delta,
+    warn_features,
+    warn_log_bounds,
+    warn_unusable,
+    whole,
+)
 
 # Read-off error of random features, in privacy noise, above which a fit warns.
 _COARSE = 2.0
 
 
-class DensityModes:
+class DensityModes(SurfaceModel):
     """Modes (local maxima) of the joint density of 1 to 8 numeric columns.
 
     The default mechanism releases the whole density surface once; modes, their standard errors,
@@ -141,8 +136,8 @@ class DensityModes:
             )
         self._released: ReleasedSurface | ReleasedTrace | None = None
         self._order = check_order(order)
-        self._n_modes = _whole("n_modes", n_modes)
-        self._n_features = _whole("n_features", n_features)
+        self._n_modes = whole("n_modes", n_modes)
+        self._n_features = whole("n_features", n_features)
         self._false_mode_rate = as_number(false_mode_rate, "false_mode_rate")
         if not 0 < self._false_mode_rate < 1:
             raise InvalidArgument(
@@ -151,20 +146,10 @@ class DensityModes:
         self._grams = grams_options(mechanism, grams, order, n_features)
         if self._grams is not None:
             self._bandwidth = one_bandwidth(self._bandwidth)
-        self._surface: Surface | None = None
-        self._cell, self._bounds = StudyCell(), bounds
-        if isinstance(data, PrivateData):
-            if bounds is not None:
-                raise InvalidArgument("this PrivateData already has its bounds; do not give bounds= again")
-            self._cell = StudyCell(study=data)
-            self._check_columns(data.columns)
-        elif _is_surface(data):
+        if self._attach(data, bounds):
             if self._grams is not None:
                 raise InvalidArgument("a surface is already released; mechanism='grams' needs the rows")
             self._surface = self._read_surface(data)
-        else:
-            self._cell = StudyCell(table=data)
-            self._check_columns(check_table(data, bounds, self._names))
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -211,7 +196,7 @@ class DensityModes:
                 )
             return self._search(self._surface, "as released", label, sink)
         check_epsilon(epsilon)
-        _check_seed(seed)
+        check_seed(seed)
         with self._cell.one_at_a_time():
             return self._fit_private(epsilon, delta, label, seed, sink)
 
@@ -219,22 +204,19 @@ class DensityModes:
         self, epsilon: float | None, delta: float | None, label: str | None, seed: int | None, sink: list[str]
     ) -> DensityModesResults:
         study, budget = self._open(epsilon, delta)
+        self._check_grams(study)
         coordinates = self._coordinates(study)
         request = self._request(study, coordinates, budget.epsilon, seed)
-        design = request.design()
-        self._warn_delta(study, budget, sink)
-        _warn_log_bounds(study, coordinates, sink)
+        request.design()  # refuses what cannot be released before anything is charged
+        warn_delta(study, budget, sink)
+        warn_log_bounds(study, coordinates, sink)
         name = label or f"density modes of {', '.join(c.name for c in coordinates)}"
         if self._grams is not None:
             return self._fit_grams(study, coordinates, request.choice(), budget, name, seed, sink)
-        cost = {"epsilon": budget.epsilon, "delta": budget.delta}
-        if self._bandwidth == "private":
-            surface = study.release_scaled_surface(request.design, coordinates, **cost, label=name, seed=seed)
-        else:
-            surface = study.release_surface(design, coordinates, **cost, label=name, seed=seed)
+        surface = self._release(study, request, budget, name, seed)
         self._released = surface
-        _warn_features(surface, sink)
-        _warn_unusable(surface, sink)
+        warn_features(surface, sink)
+        warn_unusable(surface, sink)
         return self._search(surface, request.choice().rule, label, sink)
 
     def preview(
@@ -266,8 +248,9 @@ class DensityModes:
         check_epsilon(epsilon)
         with self._cell.one_at_a_time():
             study, budget = self._open(epsilon, delta)
+        self._check_grams(study)
         coordinates = self._coordinates(study)
-        count = _whole("n", n) or study.n_planning
+        count = whole("n", n) or study.n_planning
         request = self._request(study, coordinates, budget.epsilon, 0, n=count)
         if self._grams is not None:
             return preview_grams(study, coordinates, request.choice(), self._grams, budget, self._n_modes)
@@ -309,7 +292,7 @@ class DensityModes:
         self._released = trace
         modes = modes_of_trace(trace, self._n_modes, self._false_mode_rate)
         if not modes.significant.any():
-            _warn(LowSignal, LOW_SIGNAL, sink)
+            warn(LowSignal, LOW_SIGNAL, sink)
         return DensityModesResults.from_trace(
             modes,
             trace,
@@ -318,110 +301,9 @@ class DensityModes:
             n_modes_requested=self._n_modes,
         )
 
-    def _read_surface(self, data: Any) -> Surface:
-        if (
-            self._bounds is not None
-            or self._log
-            or self._n_features is not None
-            or self._resolution is not None
-        ):
-            raise InvalidArgument(
-                "a surface has its columns, bounds and scales; give only columns, bandwidth or n_modes"
-            )
-        surface: Any = data if self._names is None else data.marginal(self._names)
-        if not isinstance(self._bandwidth, str):
-            spec = choose_bandwidth(
-                self._bandwidth,
-                columns=surface.columns,
-                lower=surface.lower,
-                upper=surface.upper,
-                n=None,
-                epsilon=None,
-            )
-            surface = surface.at_bandwidth(spec.values)
-        elif self._bandwidth not in ("ladder", "reference"):
-            raise InvalidArgument("a surface is read at its own bandwidth, or at numbers close to it")
-        out: Surface = surface
-        return out
-
-    def _check_columns(self, known: Sequence[str]) -> None:
-        names = self._names if self._names is not None else tuple(known)
-        unknown = [c for c in names if c not in known]
-        if unknown:
-            raise UnknownColumn(
-                f"no public bounds are known for {unknown}; columns with bounds: {list(known)}"
-            )
-        if len(set(names)) != len(names):
-            raise InvalidArgument(f"a column is named twice: {list(names)}")
-        if not 1 <= len(names) <= MAX_DIMENSION:
-            raise InvalidArgument(f"DensityModes takes 1 to {MAX_DIMENSION} columns, got {len(names)}")
-        wrong = [c for c in self._log if c not in names]
-        if wrong:
-            raise UnknownColumn(f"log names {wrong}, which are not among the columns {list(names)}")
-
-    def _open(self, epsilon: float | None, delta: float | None) -> tuple[PrivateData, Budget]:
-        """Return the private table and the (epsilon, delta) of this release."""
-        if self._study is not None:
-            total = self._study.budget.delta
-            spend = check_delta(delta if delta is not None else total)
-            if spend > total:
-                raise InvalidBudget(
-                    f"delta = {spend:g} is above the budget's delta {total:g}; "
-                    "leave delta out to use the budget's"
-                )
-            return self._study, Budget(check_epsilon(epsilon), spend)
-        budget = Budget(check_epsilon(epsilon), check_delta(delta))
-        table = self._cell.table
-
-        def make() -> PrivateData:
-            names = _array_names(table, self._names)
-            return PrivateData(table, bounds=self._bounds, budget=budget, columns=names)
-
-        return self._cell.open_table(make), budget
-
-    @property
-    def _study(self) -> PrivateData | None:
-        return self._cell.study
-
-    def _coordinates(self, study: PrivateData) -> tuple[Coordinate, ...]:
+    def _check_grams(self, study: PrivateData) -> None:
         if self._grams is not None:
             study.check_grams()
-        names = self._names if self._names is not None else study.columns
-        return tuple(study.coordinate(c, log=c in self._log) for c in names)
-
-    def _request(
-        self,
-        study: PrivateData,
-        coordinates: Sequence[Coordinate],
-        epsilon: float,
-        seed: int | None,
-        n: int | None = None,
-    ) -> SurfaceRequest:
-        lower, upper = study.box(coordinates)
-        needed = isinstance(self._bandwidth, str) or len(coordinates) > MAX_LATTICE_DIMENSION
-        return SurfaceRequest(
-            coordinates=coordinates,
-            lower=lower,
-            upper=upper,
-            n=n if n is not None else study.n_planning if needed else None,
-            epsilon=epsilon,
-            bandwidth=self._bandwidth,
-            resolution=self._resolution,
-            order=self._order,
-            zero_weight=ZERO_WEIGHT[study.adjacency],
-            n_features=self._n_features,
-            frequency_seed=fresh_seed() if seed is None else seed % 2**32,
-        )
-
-    def _warn_delta(self, study: PrivateData, budget: Budget, sink: list[str]) -> None:
-        n = study.n_units
-        if n is not None and budget.delta >= 1 / n:
-            _warn(
-                WeakDelta,
-                f"delta = {budget.delta:g} is not below 1/n = {1 / n:.2g}: such a delta allows "
-                "publishing a whole record now and then; choose one well below 1/n",
-                sink,
-            )
 
     def _search(self, surface: Surface, rule: str, label: str | None, sink: list[str]) -> DensityModesResults:
         reading = choose_reading(surface, n_modes=self._n_modes, false_mode_rate=self._false_mode_rate)
@@ -430,7 +312,7 @@ class DensityModes:
             surface, n_modes=self._n_modes, false_mode_rate=self._false_mode_rate, look=reading.look
         )
         if surface.noise.value > 0 and not modes.significant.any():
-            _warn(LowSignal, LOW_SIGNAL, sink)
+            warn(LowSignal, LOW_SIGNAL, sink)
         return DensityModesResults.from_modes(
             modes,
             surface,
@@ -440,73 +322,3 @@ class DensityModes:
             label=label,
             n_modes_requested=self._n_modes,
         )
-
-
-def _warn(category: type[PydpmodeWarning], text: str, sink: list[str]) -> None:
-    sink.append(text)
-    warnings.warn(text, category, stacklevel=4)
-
-
-def _warn_log_bounds(study: PrivateData, coordinates: Sequence[Coordinate], sink: list[str]) -> None:
-    for c in coordinates:
-        low, high = study.bounds[c.column]
-        if c.transform == "log" and low == 0:
-            _warn(
-                RaisedLowerBound,
-                f"{c.column}: a lower bound of 0 has no logarithm; {log_lower_bound(c.column, low, high):g} "
-                f"(a thousandth of the upper bound) is used and smaller values count as that one; "
-                "give the smallest value that matters instead",
-                sink,
-            )
-
-
-def _warn_features(surface: ReleasedSurface, sink: list[str]) -> None:
-    """Warn when the read-off error of random features is above the privacy noise. Post-processing."""
-    inner = surface.surface
-    if not isinstance(inner, RandomFeatureSurface) or inner.read_off_ratio <= _COARSE:
-        return
-    wanted = inner.design.n_pairs * inner.read_off_ratio**2
-    _warn(
-        CoarseFeatures,
-        f"with {inner.design.n_pairs} random features the read-off error is {inner.read_off_ratio:.1f} times "
-        "the privacy noise (both are in the standard errors); "
-        f"about n_features={wanted:.0f} would bring it down to that",
-        sink,
-    )
-
-
-def _warn_unusable(surface: ReleasedSurface, sink: list[str]) -> None:
-    """Warn when most records count nothing: missing, or outside with outside="ignore". Post-processing."""
-    n = surface.privacy.n_units
-    if n is None or surface.privacy.max_weight is not None:
-        return
-    if surface.total + 3 * surface.total_sd < n / 2:
-        _warn(
-            LowSignal,
-            f"only about {max(surface.total, 0):.0f} of {n} {surface.privacy.unit}s count (released, +- "
-            f"{surface.total_sd:.0f}): the others are missing in a used column (in a CSV file a cell "
-            "that is no number is missing), or outside the bounds with outside='ignore'",
-            sink,
-        )
-
-
-def _whole(name: str, value: object) -> int | None:
-    return None if value is None else as_whole(value, name, 1)
-
-
-def _check_seed(seed: object) -> None:
-    if seed is not None:
-        as_whole(seed, "seed", 0)
-
-
-def _is_surface(data: object) -> bool:
-    return all(
-        hasattr(data, name) for name in ("derivatives", "density_on_grid", "noise_length", "roughness")
-    )
-
-
-def _array_names(table: Any, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Return names for the columns of an unnamed table: `columns` then names them, when they fit."""
-    if names is None or isinstance(table, str) or hasattr(table, "columns") or hasattr(table, "schema"):
-        return None
-    return names if isinstance(table, np.ndarray | list) else None

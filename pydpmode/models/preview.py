@@ -19,6 +19,8 @@ from ..numerics.surfaces import FieldNoise, FloatArray
 from ..privacy.accounting import gaussian_mu
 from ..privacy.private_data import PrivateData
 from ..privacy.quantiles import SCALE_SHARE
+from ..results.coordinates import Kind
+from ..results.number_text import span_text, time_unit
 from .surface_design import SurfaceRequest
 
 SHARES = (0.5, 0.25, 0.1, 0.05)
@@ -55,6 +57,8 @@ class Preview:
         coordinate, privacy and sampling. Height and errors are those of the (widest) bandwidth.
     n_values : int
         Numbers released.
+    kinds : tuple of {"number", "datetime", "timedelta"}
+        What the coordinates are, for printing; of times, bandwidths and errors are in seconds.
     """
 
     columns: tuple[str, ...]
@@ -70,6 +74,7 @@ class Preview:
     total_noise_sd: float
     modes: pd.DataFrame
     n_values: int
+    kinds: tuple[Kind, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -77,7 +82,10 @@ class Preview:
         return self.epsilon_after <= self.epsilon_budget * (1 + 1e-9)
 
     def __str__(self) -> str:
-        widths = ", ".join(f"{c} {h:.4g}" for c, h in self.bandwidth.items())
+        times = {c for c, kind in zip(self.columns, self.kinds, strict=False) if kind != "number"}
+        widths = ", ".join(
+            f"{c} {span_text(h) if c in times else f'{h:.4g}'}" for c, h in self.bandwidth.items()
+        )
         lines = [
             f"Plan for {', '.join(self.columns)}: nothing read, nothing charged",
             f"  cost            epsilon {self.epsilon:g}, delta {self.delta:g}",
@@ -87,12 +95,31 @@ class Preview:
             f"  records         {self.n:,}; their released number would be off by "
             f"{self.total_noise_sd:.3g} (sd)",
             f"  density noise   {self.density_noise_sd:.3g} (sd at any point)",
-            "  what a mode that holds a share of the records would look like:",
+            "  a mode that holds this share of the records, well apart from the others:",
         ]
-        table = self.modes.to_string(float_format=lambda v: f"{v:.3g}")
-        return "\n".join(lines + ["    " + line for line in table.splitlines()])
+        return "\n".join(lines + ["    " + line for line in _table_text(self.modes, times).splitlines()])
 
     __repr__ = __str__
+
+
+def _table_text(modes: pd.DataFrame, times: set[str]) -> str:
+    """Return the table of modes as text: probabilities, whole numbers, durations where there are dates."""
+    shown = {}
+    for name in map(str, modes.columns):
+        column = name.removesuffix(" s.e. privacy").removesuffix(" s.e. sampling")
+        if name == "found":
+            texts = [
+                f"{v:.2f}" if 0.005 <= v <= 0.995 else "<.01" if v < 0.5 else ">.99" for v in modes[name]
+            ]
+        elif name == "n for .9":
+            texts = [f"{v:,.0f}" if math.isfinite(v) else "--" for v in modes[name]]
+        elif column != name and column in times:
+            texts = [f"{v / time_unit(v)[1]:.3g} {time_unit(v)[0]}" for v in modes[name]]
+        else:
+            texts = [f"{v:.3g}" if math.isfinite(v) else "--" for v in modes[name]]
+        shown[name] = texts
+    table = pd.DataFrame(shown, index=[f"{share:.2f}" for share in modes.index])
+    return table.rename_axis(columns="share").to_string()
 
 
 def plan_preview(
@@ -135,6 +162,7 @@ def plan_preview(
         total_noise_sd=sigma / math.sqrt(design.zero_weight),
         modes=pd.concat([found, table], axis=1),
         n_values=plan.length,
+        kinds=tuple(c.kind for c in request.coordinates),
     )
 
 

@@ -3,8 +3,8 @@
 The widest bandwidth of a rule is a share of the box width (or of a released spread) that falls with the
 number of records like the best rate for gradients, and more slowly where privacy noise dominates. A ladder
 is released at that bandwidth and at narrower ones, and read at the one that shows the most modes
-(`scale_choice`), so that a box several times too wide costs little. Constants were set on the tuning
-seeds of benchmarks/bandwidth_study.py; docs/bandwidth.md has the measured comparison.
+(`scale_choice`), so that a box several times too wide costs little. Constants were set on other
+seeds than benchmarks/bandwidth_study.py reports; docs/bandwidth.md has the measured comparison.
 """
 
 from __future__ import annotations
@@ -33,14 +33,20 @@ _NORMAL_QUARTILES = 1.349
 # Quartiles are drawn with about this share of epsilon each (two columns); where n times it is below the
 # second number, their error in ranks is as large as the data, and the public rule takes over.
 _DRAW_SHARE, _FEWEST_RANKS = 0.06, 20.0
-# Narrowest and widest private bandwidth in public ones, by dimension (at most so many frequencies).
+# Narrowest private bandwidth in public ones, by dimension, and widest; and how many times `_MOST_PAIRS`
+# frequency pairs the narrowest may need.
 _NARROWEST = {1: 1 / 64, 2: 1 / 16, 3: 1 / 3}
 _WIDEST = 1.25
+_NARROWEST_PAIRS = 3.0
 RULES = ("ladder", "reference", "private", "paper")
 # Wider than this a bandwidth says nothing about the inside of the box.
 _LARGEST_SHARE = 0.25
-# A ladder keeps its narrow scales while it has no more frequencies than this (4 s of noise).
-_MOST_PAIRS = 250_000
+# A ladder keeps its narrow scales while the release has no more frequency pairs than this, by dimension:
+# exact noise takes about 25 microseconds of one processor for a pair. Of more records than the second number
+# fewer, like their inverse root: there the widest bandwidth is narrow already, and noise would take
+# longer than the sum over the records.
+_MOST_PAIRS = {1: 100_000, 2: 12_000, 3: 120_000}
+_MANY_RECORDS = 100_000
 
 BandwidthSpec = str | float | Sequence[float] | Mapping[str, float]
 
@@ -138,7 +144,8 @@ def choose_bandwidth(
         if np.any(values > widths):
             raise InvalidArgument(
                 "a bandwidth above the width of its box shows nothing of the inside: "
-                f"got {values.tolist()} for widths {widths.tolist()} of {list(columns)} (dates and durations are in seconds)"
+                f"got {values.tolist()} for widths {widths.tolist()} of {list(columns)} "
+                "(dates and durations are in seconds)"
             )
         return BandwidthChoice(values, "given by the user")
     check_bandwidth(spec)
@@ -148,7 +155,7 @@ def choose_bandwidth(
     floor = _resolution(resolution, columns)
     if spec == "private":
         values = _private(widths, count, epsilon, quartiles)
-        source = "private quartiles"
+        source = "quartiles"
     else:
         values = widths * _rate("paper" if spec == "paper" else "reference", count, d, epsilon)
         source = "public"
@@ -158,10 +165,7 @@ def choose_bandwidth(
     values = np.maximum(values, floor)
     ladder = Ladder()
     if spec in ("ladder", "private") and d <= MAX_LATTICE_DIMENSION:
-        affordable = LADDERS[d]
-        while len(affordable.scales) > 1 and _pairs(widths / values, affordable) > _MOST_PAIRS:
-            affordable = affordable.down_to(sorted(affordable.scales)[1])
-        ladder = affordable.down_to(float(np.max(floor / values)))
+        ladder = _affordable(LADDERS[d], widths / values, count).down_to(float(np.max(floor / values)))
     return BandwidthChoice(values, words, ladder)
 
 
@@ -203,7 +207,7 @@ def _private(widths: FloatArray, n: int, epsilon: float | None, quartiles: Float
     """
     d = widths.size
     public = widths * _rate("reference", n, d, epsilon)
-    narrowest = _NARROWEST.get(d, 1.0)
+    narrowest = _narrowest(widths / public)
     if quartiles is None:
         return public * narrowest
     spread = np.maximum(quartiles[:, 1] - quartiles[:, 0], 0.0) / _NORMAL_QUARTILES
@@ -215,6 +219,23 @@ def _private(widths: FloatArray, n: int, epsilon: float | None, quartiles: Float
         trust = 1 / (1 + (_FEWEST_RANKS / ranks) ** 2)
     own = np.clip(spread * rate, narrowest * public, _WIDEST * public)
     return np.asarray(public * (own / public) ** trust)
+
+
+def _narrowest(widths: FloatArray) -> float:
+    """Return the narrowest private bandwidth in public ones, for a box of so many public ones."""
+    d = widths.size
+    narrowest = _NARROWEST.get(d, 1.0)
+    while narrowest < 1 and _pairs(widths / narrowest, Ladder()) > _NARROWEST_PAIRS * _MOST_PAIRS[d]:
+        narrowest = min(1.0, 1.1 * narrowest)
+    return narrowest
+
+
+def _affordable(ladder: Ladder, widths: FloatArray, n: int) -> Ladder:
+    """Return the ladder without narrow scales that would need too many frequencies."""
+    most = _MOST_PAIRS[widths.size] * min(1.0, math.sqrt(_MANY_RECORDS / n))
+    while len(ladder.scales) > 1 and _pairs(widths, ladder) > most:
+        ladder = ladder.down_to(sorted(ladder.scales)[1])
+    return ladder
 
 
 def _pairs(widths: FloatArray, ladder: Ladder) -> float:

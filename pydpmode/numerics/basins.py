@@ -14,6 +14,8 @@ from .surfaces import FloatArray, Surface
 
 _SHARE_POINTS = 1024  # around all modes together
 _FEWEST_AROUND_A_MODE = 64
+_CLIMB_STEPS, _CLIMB_ROUNDS = 4, 25
+_ARRIVED = 0.5  # bandwidths from a mode: a climb that is so near goes there
 _NARROWEST_SPREAD, _WIDEST_SPREAD = 0.5, 5.0  # bandwidths
 
 
@@ -57,8 +59,25 @@ def assign_basins(
     if centres.shape[0] == 1:
         return np.zeros(places.shape[0], dtype=np.int64)
     if d > GRID_DIMENSIONS:
-        return nearest(ascend(surface, places).ends, centres, surface.bandwidth)
+        return _by_climbing(surface, centres, places)
     return _by_grid(surface, centres, places, max_grid)
+
+
+def _by_climbing(surface: Surface, centres: FloatArray, places: FloatArray) -> IntArray:
+    """Climb until a centre is near; the rest, after a full climb's steps, take the nearest centre."""
+    label = np.full(places.shape[0], -1, dtype=np.int64)
+    active, place = np.arange(places.shape[0]), places
+    for _ in range(_CLIMB_ROUNDS):
+        place = ascend(surface, place, max_steps=_CLIMB_STEPS).ends
+        closest = nearest(place, centres, surface.bandwidth)
+        away = np.sqrt(np.sum(np.square((place - centres[closest]) / surface.bandwidth), axis=1))
+        arrived = away < _ARRIVED
+        label[active[arrived]] = closest[arrived]
+        active, place = active[~arrived], place[~arrived]
+        if active.size == 0:
+            return label
+    label[active] = nearest(place, centres, surface.bandwidth)
+    return label
 
 
 def sampled_shares(

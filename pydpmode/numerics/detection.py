@@ -68,8 +68,8 @@ class SurfacePlan:
         """Return variance of the density's privacy noise and its correlation length in widest bandwidths.
 
         The sums over the lattice as integrals, the zero frequency left out: for boxes of a few bandwidths
-        and more they agree to 1e-3. `Var p = sigma^2/n^2 / (1 - g_0) (2 pi)^(-2d) / prod h^2 int kappa_r^2/f int f`,
-        `f` the spectrum of the weights.
+        and more they agree to 1e-3. With `f` the spectrum of the weights,
+        `Var p = sigma^2/n^2 / (1 - g_0) (2 pi)^(-2d) / prod h^2 int kappa_r^2/f int f`.
         """
         d = self.dimension
         value, slope, weight = _integrals(self.ladder, self.order, d, ratio)
@@ -96,7 +96,7 @@ class SurfacePlan:
         sampling = height * roughness / (self.n * float(np.prod(h)))
         error = math.sqrt(variance + max(sampling - height**2 / self.n, 0.0))
         sides = self.widths / (self.bandwidth * length)
-        level = height_threshold(sides, height_rate(rate, look)) * math.sqrt(variance)
+        level = _level(tuple(sides.tolist()), height_rate(rate, look)) * math.sqrt(variance)
         # Cells of privacy and sampling noise together, as `mode_errors.cells_ratio` counts them.
         own = variance / (length / ratio) ** 2
         cells = (
@@ -105,6 +105,12 @@ class SurfacePlan:
         needed = max(HEIGHT_IN_SDS, float(persistence_threshold(float(np.prod(cells)), d, look)))
         # The saddle carries noise of its own, as much again.
         return min((height - level) / error, (height / error - needed) / math.sqrt(2.0))
+
+
+@lru_cache(maxsize=256)
+def _level(sides: tuple[float, ...], rate: float) -> float:
+    """Return `height_threshold`, once for all shares."""
+    return height_threshold(np.array(sides), rate)
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +125,7 @@ def _integrals(ladder: Ladder, order: int, dimension: int, ratio: float) -> tupl
     def power(radius: FloatArray) -> FloatArray:
         return spectrum(order, (ratio * radius) ** 2) ** 2 / np.maximum(weights(radius), 1e-300)
 
-    value = _radial(power, dimension, 1 / ratio)
+    value: float = _radial(power, dimension, 1 / ratio)
     slope = _radial(lambda r: r**2 * power(r), dimension, 1 / ratio) / dimension
     return value, slope, _radial(weights, dimension, 1 / min(ladder.scales))
 
@@ -128,6 +134,6 @@ def _radial(integrand: Callable[[FloatArray], FloatArray], dimension: int, reach
     """Return the integral of a function of `|w|` over all of space."""
     radius = _RADII * reach
     values = integrand(radius) * radius ** (dimension - 1)
-    sphere = 2 * math.pi ** (dimension / 2) / math.gamma(dimension / 2)
+    sphere = float(2 * math.pi ** (dimension / 2) / math.gamma(dimension / 2))
     # The trapezoid rule; the last value is nothing.
     return sphere * float(radius[1]) * (float(np.sum(values)) - float(values[0]) / 2)

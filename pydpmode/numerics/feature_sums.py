@@ -1,8 +1,8 @@
 """Sums of feature vectors over a block of points: the only arithmetic that touches records.
 
 For d <= 3 one type-1 non-uniform fast Fourier transform (FINUFFT; Barnett, Magland & af Klinteberg
-2019); for d >= 4 a blocked matrix product with sine and cosine. Each is linear in the records and
-deterministic: the same block gives the same bits, whatever runs beside it.
+2019); for d >= 4 sine and cosine of every phase, compiled where numba is installed (`compiled_trig`).
+Each is linear in the records and deterministic: the same block gives the same bits, whatever runs beside it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .compiled_trig import WORTH_COMPILING, has_compiler, phase_sums, within_reduction
 from .designs import Design, LatticeDesign, RandomDesign
 from .surfaces import FloatArray
 
@@ -79,6 +80,13 @@ def _random_sum(
 ) -> NDArray[np.complex128]:
     z = ((columns.T - design.lower) / design.bandwidth).astype(np.float64, copy=False)
     transposed = np.ascontiguousarray(design.frequencies.T)
+    if (
+        z.shape[0] * design.n_pairs >= WORTH_COMPILING
+        and within_reduction(design.widths, transposed)
+        and has_compiler()
+    ):
+        cosine, sine = phase_sums(z, np.ones(z.shape[0]) if weights is None else weights, transposed)
+        return cosine + 1j * sine
     total = np.zeros(design.n_pairs, dtype=np.complex128)
     for start in range(0, z.shape[0], _ROWS):
         phase = z[start : start + _ROWS] @ transposed

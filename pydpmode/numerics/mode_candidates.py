@@ -27,6 +27,7 @@ _FEWEST_NODES = 9  # per axis, however small the box
 
 _POINTS = 2048
 _POINTS_FROM_SIX = 4096  # d >= 6
+_FEW_POINTS = 1024  # where they only measure islands
 _EARLY_KEPT, _EARLY_STEPS = 512, 3
 _CLIMBED = 200
 _NEAR = 0.5  # bandwidths: early points closer than this climb as one
@@ -172,7 +173,11 @@ def public_points(lower: FloatArray, upper: FloatArray, count: int | None = None
 
 
 def point_candidates(
-    surface: Surface, *, worth_joining: Callable[[FloatArray], BoolArray], at_least: int = 1
+    surface: Surface,
+    *,
+    worth_joining: Callable[[FloatArray], BoolArray],
+    at_least: int = 1,
+    starts: FloatArray | None = None,
 ) -> Candidates:
     """Return the peaks that ascents from public points reach, with saddles from paths between them.
 
@@ -185,13 +190,17 @@ def point_candidates(
         which saves nearly all of the work on a noisy surface; their persistence counts as zero.
     at_least : int
         Join so many of the highest peaks all the same.
+    starts : (m, d) array, optional
+        Climb from here, and not from the public points.
     """
-    starts = public_points(surface.lower, surface.upper)
-    weights = np.maximum(surface.density(starts), 0.0)
-    early = np.argsort(-weights, kind="stable")[:_EARLY_KEPT]
-    near = ascend(surface, starts[early], max_steps=_EARLY_STEPS).ends
-    group = merge_by_radius(near / surface.bandwidth, surface.density(near), _NEAR)
-    climb = ascend(surface, near[group.representatives[:_CLIMBED]])
+    points = public_points(surface.lower, surface.upper, None if starts is None else _FEW_POINTS)
+    weights = np.maximum(surface.density(points), 0.0)
+    if starts is None:
+        early = np.argsort(-weights, kind="stable")[:_EARLY_KEPT]
+        near = ascend(surface, points[early], max_steps=_EARLY_STEPS).ends
+        group = merge_by_radius(near / surface.bandwidth, surface.density(near), _NEAR)
+        starts = near[group.representatives[:_CLIMBED]]
+    climb = ascend(surface, starts)
     ends = climb.ends
     heights = surface.density(ends)
     peaks = merge_by_radius(ends / surface.bandwidth, heights, _SAME)

@@ -67,7 +67,10 @@ def ladder_readings(scales: tuple[float, ...]) -> tuple[float, ...]:
 def choose_reading(
     surface: Any, *, n_modes: int | None = None, false_mode_rate: float = 0.05, grid_limit: int = 2_000_000
 ) -> ReadingChoice:
-    """Choose the bandwidth at which a ladder shows the most modes. Any other surface is returned as it is.
+    """Choose the bandwidth at which a ladder shows the most modes.
+
+    A surface of one bandwidth, or a ladder that is not read at its widest (as a chosen reading is), is
+    returned as it is.
 
     Parameters
     ----------
@@ -81,8 +84,11 @@ def choose_reading(
         `max_grid` of the searches.
     """
     lattice = getattr(surface, "surface", surface)
-    if not isinstance(lattice, LatticeSurface) or not lattice.is_ladder:
+    if not isinstance(lattice, LatticeSurface) or len(lattice.ladder_scales) == 1:
         return ReadingChoice(surface, "only")
+    if not lattice.is_ladder:
+        # Somebody has chosen among the readings, perhaps by what they show.
+        return ReadingChoice(surface, "narrower")
     widest: FloatArray = np.array(lattice.design.bandwidth)
     ratios = ladder_readings(lattice.ladder_scales)
     counts = []

@@ -40,9 +40,9 @@ LEAST_PERSISTENCE = {1: 1.3, 2: 1.5, 3: 1.6}
 # box widths, for privacy noise and for sampling noise.
 Look = Literal["only", "widest", "narrower"]
 _JOINT: dict[int, dict[Look, float]] = {
-    1: {"only": 1.06, "widest": 1.16, "narrower": 1.26},
-    2: {"only": 1.20, "widest": 1.28, "narrower": 1.42},
-    3: {"only": 1.28, "widest": 1.38, "narrower": 1.45},
+    1: {"only": 1.06, "widest": 1.16, "narrower": 1.31},
+    2: {"only": 1.23, "widest": 1.31, "narrower": 1.40},
+    3: {"only": 1.30, "widest": 1.52, "narrower": 1.52},
 }
 # Share of the rate that the height threshold of each look may spend: up to six are narrower.
 _HEIGHT_SHARE: dict[Look, float] = {"only": 1.0, "widest": 0.5, "narrower": 0.08}

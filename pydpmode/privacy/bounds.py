@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..budget import Outside
-from ..errors import InvalidBounds, MissingBounds
+from ..errors import InvalidArgument, InvalidBounds, MissingBounds
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from .sources import as_bound
@@ -151,8 +151,14 @@ def coordinate_box(
     """
     low, high = [], []
     for c in coordinates:
-        if c.column not in bounds:
-            raise MissingBounds(f"{c.column}: give public (low, high); bounds are known for {list(bounds)}")
+        for column in c.sources:
+            if column not in bounds:
+                raise MissingBounds(f"{column}: give public (low, high); bounds are known for {list(bounds)}")
+        if c.derived:
+            ends = np.array(_derived_range(c, bounds))
+            low.append(float(ends[0]))
+            high.append(float(ends[1]))
+            continue
         a, b = bounds[c.column]
         if c.transform == "log":
             a = log_lower_bound(c.column, a, b)
@@ -160,6 +166,26 @@ def coordinate_box(
         low.append(float(ends[0]))
         high.append(float(ends[1]))
     return np.array(low), np.array(high)
+
+
+def _derived_range(coordinate: Coordinate, bounds: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """Return the public range of a coordinate of several columns: its limits, or what the bounds allow.
+
+    Raises
+    ------
+    InvalidBounds
+        When it is not defined everywhere inside the bounds, or the range is too wide or empty.
+    """
+    try:
+        low, high = coordinate.interval(bounds)
+    except InvalidArgument as problem:
+        raise InvalidBounds(str(problem)) from None
+    if coordinate.transform == "affine" and not (math.isfinite(high - low) and low < high):
+        raise InvalidBounds(
+            f"{coordinate.name}: its range over the bounds of the columns is empty or overflows; "
+            "check its weights"
+        )
+    return coordinate.limits or (low, high)
 
 
 def log_lower_bound(column: str, low: float, high: float) -> float:
@@ -180,6 +206,60 @@ def log_lower_bound(column: str, low: float, high: float) -> float:
             f"that matters, such as {column}=(1, 1000): smaller values count as that one"
         )
     return floor
+
+
+def used_columns(coordinates: Sequence[Coordinate]) -> tuple[str, ...]:
+    """Return the columns that some coordinates are made of, in order, once each."""
+    return tuple(dict.fromkeys(name for c in coordinates for name in c.sources))
+
+
+def coordinate_block(
+    raw: FloatArray,
+    columns: Sequence[str],
+    coordinates: Sequence[Coordinate],
+    bounds: Mapping[str, tuple[float, float]],
+    outside: Outside,
+    weights: FloatArray | None,
+) -> ClippedBlock:
+    """Return a block of original columns as coordinates inside their box; each row by itself.
+
+    As `clip_block`, and the columns of an expression or affine map are clipped to their own bounds before
+    it is evaluated: its value is then finite. With `outside="ignore"` a row outside the bounds of one of
+    them, or outside its limits, gets weight 0.
+
+    Parameters
+    ----------
+    raw : (m, b) array
+        Values of the original columns; overwritten.
+    columns : sequence of m str
+        Their names.
+    coordinates : sequence of d Coordinate
+    bounds : mapping
+        Public bounds per column.
+    weights : (b,) array or None
+        As in `clip_block`.
+    """
+    lower, upper = coordinate_box(coordinates, bounds)
+    derived = [c for c in coordinates if c.derived]
+    if derived or [c.column for c in coordinates] != list(columns):
+        place = {name: row for row, name in enumerate(columns)}
+        parts = {name: raw[place[name]] for name in used_columns(derived)}
+        inside = {name: np.clip(part, *bounds[name]) for name, part in parts.items()}
+        values = np.empty((len(coordinates), raw.shape[1]))
+        for k, c in enumerate(coordinates):
+            values[k] = c.evaluate(inside) if c.derived else raw[place[c.column]]
+            if outside == "ignore" and c.derived:
+                values[k, _any_outside({s: parts[s] for s in c.sources}, bounds)] = np.nan
+        raw = values
+    return clip_block(raw, coordinates, lower, upper, outside, weights)
+
+
+def _any_outside(values: Mapping[str, FloatArray], bounds: Mapping[str, tuple[float, float]]) -> np.ndarray:
+    gone = np.zeros(next(iter(values.values())).shape, dtype=bool)
+    for name, column in values.items():
+        low, high = bounds[name]
+        gone |= (column < low) | (column > high)
+    return gone
 
 
 def clip_block(
@@ -204,7 +284,7 @@ def clip_block(
     """
     dropped: np.ndarray | None = None
     for row, c, low, high in zip(raw, coordinates, lower, upper, strict=True):
-        if c.transform != "identity":
+        if c.transform == "log":
             row[:] = c.forward(row)
         # One pass decides whether anything but clean values is there: a NaN makes both false.
         clean = bool(row.size == 0 or (row.min() >= low and row.max() <= high))

@@ -199,7 +199,9 @@ class FileLog:
             self._append_bytes(file, line, chain.size)
             self._write_head_or_undo(file, chain, checksum)
         finally:
-            os.close(file)
+            # The line is on the disk, or taken back: what closing reports changes neither.
+            with contextlib.suppress(OSError):
+                os.close(file)
         self._seen = len(chain.events) + 1, checksum
 
     def _append_bytes(self, file: int, line: bytes, size: int) -> None:

@@ -139,14 +139,20 @@ class GramsPlan:
         )
 
 
-def check_offered(adjacency: Adjacency, unit: Unit, weighted: bool) -> None:
+def check_offered(adjacency: Adjacency, unit: Unit, weighted: bool, places_are_fixed: bool = True) -> None:
     """Refuse what `grams` has no proof for. Reads nothing.
 
     Raises
     ------
     InvalidArgument
-        Under add/remove, with persons as units, or with weights.
+        Under add/remove, with persons as units, with weights, or for rows that have no fixed places.
     """
+    if not places_are_fixed:
+        raise InvalidArgument(
+            "mechanism='grams' deals the rows into batches by their places, and needs several passes: give a "
+            "table in memory or CSV or Parquet files, not a stream, query or Dask table; or use "
+            "mechanism='surface'"
+        )
     if adjacency != "replace":
         raise InvalidArgument(
             "mechanism='grams' needs adjacency='replace': its rounds, thresholds and means use the number of "

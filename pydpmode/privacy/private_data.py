@@ -8,35 +8,41 @@ entry released. There is no way to the rows around it.
 from __future__ import annotations
 
 import math
-import traceback
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from os import PathLike
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit, as_number, as_whole
+from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
-from ..numerics.feature_sums import feature_sum
-from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
+from ..results.grouped_surface import GroupedSurface
+from ..results.released_partial_traces import ReleasedPartialTraces
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
-from .bounds import Bounds, ClippedBlock, clip_block, coordinate_box, read_bounds
-from .grams import run_grams
+from .accounting import Charge
+from .block_work import BlockWork, in_threads
+from .bounds import Bounds, ClippedBlock, coordinate_box, read_bounds, used_columns
+from .grams import RowPass, released_trace, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
+from .grouped_release import DeclaredLevels, group_sums
 from .ledger import Ledger
 from .noise import processors
+from .pms import PUBLIC_PREDICTORS, released_traces, run_pms
+from .pms_plan import PmsPlan, PmsRequest
+from .preprocessing import Statistic
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
+from .row_errors import reading_rows
 from .sources import open_source
-from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
+from .surface_release import ReleasePlan, add_noise, check_notes, check_request, plan_release, to_lattice
+from .table_options import check_choice, check_count, check_person, check_weights
+from .table_options import check_table as check_table
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
 BLOCK_ROWS = 2**17
@@ -51,8 +57,9 @@ class PrivateData:
 
     Parameters
     ----------
-    data : DataFrame, array, Arrow table, or path of a CSV or Parquet file
-        The private table; a 1-D array is n points of one column.
+    data : DataFrame, array, Arrow table or data set, `RowStream`, lazy or Dask table, or path
+        The private table; a 1-D array is n points of one column. Paths are of CSV or Parquet files. What
+        is larger than memory is streamed; see docs/big-data.md.
     bounds : mapping of str to (low, high)
         PUBLIC bounds per column, in its units: known without looking at these rows. For arrays also
         one pair per column. Only columns with bounds can be used. Values outside are moved to the
@@ -132,27 +139,28 @@ class PrivateData:
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidBudget(f"budget must be a Budget(epsilon, delta), got {type(budget).__name__}")
-        _check_choice("adjacency", adjacency, ADJACENCIES)
-        _check_choice("unit", unit, UNITS)
-        _check_choice("outside", outside, ("clip", "ignore"))
+        check_choice("adjacency", adjacency, ADJACENCIES)
+        check_choice("unit", unit, UNITS)
+        check_choice("outside", outside, ("clip", "ignore"))
         self._adjacency, self._unit, self._outside = adjacency, unit, outside
         self._budget = budget
         self._progress = progress
         # Under add/remove the number of rows is private, and 0 is a number like any other.
-        self._rows = open_source(
-            data, columns=columns, datetimes=tuple(datetimes), allow_empty=adjacency == "add_remove"
+        empty = adjacency == "add_remove"
+        self._rows = reading_rows(
+            lambda: open_source(data, columns=columns, datetimes=tuple(datetimes), allow_empty=empty)
         )
         self._bounds = read_bounds(bounds, self._rows)
         self._rows.check_columns(tuple(self._bounds))
-        self._person = self._check_person(person)
-        self._weights, self._max_weight = self._check_weights(weights, max_weight)
-        self._n_guess = _check_count("n_guess", n_guess)
-        self._n_max = _check_count("n_max", n_max) or DEFAULT_N_MAX
+        self._person = check_person(self._rows, unit, person)
+        self._weights, self._max_weight = check_weights(self._rows, unit, weights, max_weight)
+        self._n_guess = check_count("n_guess", n_guess)
+        self._n_max = check_count("n_max", n_max) or DEFAULT_N_MAX
         if adjacency == "replace" and (n_guess is not None or n_max is not None):
             raise InvalidArgument(
                 "n_guess and n_max are for adjacency='add_remove'; under 'replace' n is public"
             )
-        self._n_units = self._count_units()
+        self._n_units = reading_rows(self._count_units)
         self._ledger = Ledger.open(ledger, budget, adjacency, unit, person=person)
 
     # -- public facts ---------------------------------------------------------------------------
@@ -210,6 +218,11 @@ class PrivateData:
             )
         return self._n_guess
 
+    @property
+    def n_ceiling(self) -> int:
+        """Largest number of units that the guarantee allows for: the public number, or `n_max`."""
+        return self._n_max if self._n_units is None else self._n_units
+
     def coordinate(self, column: str, *, log: bool = False) -> Coordinate:
         """Return the coordinate of a column, perhaps on the log scale. Reads no row."""
         self._rows.check_columns([column])
@@ -218,16 +231,34 @@ class PrivateData:
             raise InvalidArgument(f"{column}: a logarithm needs a number column, got {kind}")
         return Coordinate(f"log({column})" if log else column, column, "log" if log else "identity", kind)
 
+    def expression(
+        self, text: str, *, name: str | None = None, limits: tuple[float, float] | None = None
+    ) -> Coordinate:
+        """Return the coordinate of an expression of number columns, row by row. Reads no row.
+
+        See `numerics.expressions`; `limits` are public, and must not come from the data.
+        """
+        coordinate = Coordinate.of_expression(text, name=name, limits=limits)
+        self._rows.check_columns(coordinate.sources)
+        for column in coordinate.sources:
+            if self._rows.kind(column) != "number":
+                raise InvalidArgument(f"{column}: an expression needs number columns")
+        self.box([coordinate])
+        return coordinate
+
     def box(self, coordinates: Sequence[Coordinate]) -> tuple[FloatArray, FloatArray]:
         """Return the public box of some coordinates as two (d,) arrays. Reads no row."""
         return coordinate_box(coordinates, self._bounds)
 
     # -- releases -------------------------------------------------------------------------------
 
-    def plan(self, design: Design, *, epsilon: float, delta: float, mu: float | None = None) -> ReleasePlan:
+    def plan(
+        self, design: Design, *, epsilon: float, delta: float, mu: float | None = None, groups: int = 1
+    ) -> ReleasePlan:
         """Calibrate a surface release without reading or charging anything; see `plan_release`."""
-        n = self._n_max if self._n_units is None else self._n_units
-        by_block = self._unit == "row" and self._adjacency == "replace"
+        n = self.n_ceiling
+        by_block = self._unit == "row" and self._adjacency == "replace" and self._rows.places_are_fixed
+        blocks = math.ceil(n / BLOCK_ROWS) + self._rows.parts - 1
         return plan_release(
             design,
             epsilon=epsilon,
@@ -236,9 +267,10 @@ class PrivateData:
             units_per_sum=min(n, BLOCK_ROWS) if by_block else n,
             # A person may have any number of rows; sums of 131,072 blocks are allowed for.
             depth=2 * BLOCK_ROWS if self._unit == "person" else min(n, BLOCK_ROWS),
-            roundings=1 if by_block or self._unit == "person" else math.ceil(n / BLOCK_ROWS),
+            roundings=1 if by_block or self._unit == "person" else blocks,
             largest_total=max(n, BLOCK_ROWS),
             mu=mu,
+            groups=groups,
         )
 
     def release_surface(
@@ -267,9 +299,11 @@ class PrivateData:
         """
         self._check_request(design, coordinates, seed, notes)
         plan = self.plan(design, epsilon=epsilon, delta=delta)
-        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        entry = self._charge(plan.charge(label, seed is not None))
         spent = self._spent(plan, coordinates, label, seed, notes)
-        return self._surface(plan, coordinates, entry, seed, spent)
+        vector = self._noisy_sum(plan, coordinates, seed)
+        self._ledger.mark_released(entry)
+        return ReleasedSurface.from_vector(design, vector, spent, tuple(coordinates))
 
     def release_scaled_surface(
         self,
@@ -293,42 +327,58 @@ class PrivateData:
         reserve = reserved(self.plan(largest, epsilon=epsilon, delta=delta))
         lower, upper = self.box(coordinates)
         quantiles = plan_quantiles(lower, upper, reserve)
-        entry = self._ledger.charge(quantiles.charge(reserve, label, seed is not None))
-        try:
-            counts = self._each_block(coordinates, lambda block, _: cell_weights(block, lower, upper))
-            design = design_for(draw_quantiles(quantiles, counts, seed))
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
+        entry = self._charge(quantiles.charge(reserve, label, seed is not None), passes=2)
+        counts = self._each_sum(coordinates, lambda block, _: cell_weights(block, lower, upper))
+        design = design_for(reading_rows(lambda: draw_quantiles(quantiles, counts, seed)))
         self._check_request(design, coordinates, seed, notes)
         plan = quantiles.held(
             self.plan(design, epsilon=epsilon, delta=delta, mu=quantiles.surface_mu), reserve
         )
-        spent = self._spent(plan, coordinates, label, seed, notes)
-        return self._surface(plan, coordinates, entry, seed, spent)
+        spent = self._spent(plan, coordinates, label, seed, notes, "quartiles, surface")
+        vector = self._noisy_sum(plan, coordinates, seed)
+        self._ledger.mark_released(entry)
+        return ReleasedSurface.from_vector(design, vector, spent, tuple(coordinates))
 
-    def _surface(
+    def release_grouped_surfaces(
+        self,
+        design: Design,
+        coordinates: Sequence[Coordinate],
+        groups: DeclaredLevels,
+        *,
+        epsilon: float,
+        delta: float,
+        label: str = "",
+        seed: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> GroupedSurface:
+        """Charge the ledger, read the rows once, and release one surface per declared level of a column.
+
+        (epsilon, delta)-DP together: a record is in one level at most (`features.grouped_sensitivity`), and
+        counts nothing where its level is not declared. Raises as `release_surface` does.
+        """
+        self._check_request(design, coordinates, seed, notes)
+        groups.check(self._rows)
+        plan = self.plan(design, epsilon=epsilon, delta=delta, groups=groups.count)
+        entry = self._charge(plan.charge(label, seed is not None), passes=2)
+        spent = self._spent(plan, coordinates, label, seed, (*notes, groups.words()))
+        vector = self._noisy_sum(plan, coordinates, seed, groups)
+        self._ledger.mark_released(entry)
+        return groups.surfaces(plan, vector, spent, tuple(coordinates))
+
+    def _noisy_sum(
         self,
         plan: ReleasePlan,
-        columns: Sequence[Coordinate],
-        entry: str,
+        coordinates: Sequence[Coordinate],
         seed: int | None,
-        spent: PrivacySpent,
-    ) -> ReleasedSurface:
-        """Release a surface that has been charged."""
-        try:
-            # The sum without noise has no name here: a traceback's variables are often logged.
-            vector = add_noise(plan, self._lattice_sum(plan, columns), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
-        surface = ReleasedSurface.from_vector(plan.design, vector, spent, tuple(columns))
-        self._ledger.mark_released(entry)
-        return surface
+        groups: DeclaredLevels | None = None,
+    ) -> FloatArray:
+        """Return the released vector of a release that has been charged."""
+        # The sum without noise has no name here: a traceback's variables are often logged.
+        return reading_rows(lambda: add_noise(plan, self._lattice_sum(plan, coordinates, groups), seed))
 
     def check_grams(self) -> None:
         """Refuse a table that DP-GRAMS has no proof for: not rows under replacement, or weighted."""
-        check_offered(self._adjacency, self._unit, self._weights is not None)
+        check_offered(self._adjacency, self._unit, self._weights is not None, self._rows.places_are_fixed)
 
     def plan_grams(
         self,
@@ -342,10 +392,7 @@ class PrivateData:
     ) -> GramsPlan:
         """Calibrate a DP-GRAMS release without reading or charging anything.
 
-        Raises
-        ------
-        InvalidArgument
-            Under add/remove, for persons, with weights, and on options that are not sound together.
+        Raises InvalidArgument under add/remove, for persons, with weights, and on unsound options.
         """
         self.check_grams()
         lower, upper = self.box(coordinates)
@@ -377,51 +424,90 @@ class PrivateData:
     ) -> ReleasedTrace:
         """Charge the ledger, then release the starts and rounds of DP-GRAMS: 1 + T passes over the rows.
 
-        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`.
-
-        Raises
-        ------
-        BudgetExceeded, InvalidArgument, MissingBounds
-            As in `release_surface` and `plan_grams`: nothing has been read or charged then.
+        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`. Raises
+        as `release_surface` and `plan_grams` do: nothing has been read or charged then.
         """
         plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
-        self._check_request(plan, coordinates, seed, notes)
-        entry = self._ledger.charge(plan.charge(label, seed is not None))
-        try:
-            trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
-        released = ReleasedTrace(
-            trace=trace,
-            coordinates=tuple(coordinates),
-            lower=plan.lower,
-            upper=plan.upper,
-            bandwidth=plan.bandwidth,
-            kernel=plan.rounds.kernel.name,
-            accountant=plan.accountant,
-            finish=plan.finish,
-            candidates=plan.candidates.count,
-            privacy=self._spent(plan, coordinates, label, seed, notes),
+        trace, spent = self._run_charged(
+            plan, coordinates, lambda rows: run_grams(plan, rows, seed), label, seed, notes
         )
+        return released_trace(plan, trace, coordinates, spent)
+
+    def release_pms(
+        self, request: PmsRequest, *, label: str = "", seed: int | None = None, notes: Sequence[str] = ()
+    ) -> ReleasedPartialTraces:
+        """Charge the ledger, then release the starts and rounds of DP-PMS at PUBLIC predictors.
+
+        (epsilon, delta)-DP for replacing one RESPONSE; see `pms_plan`. Raises as `release_grams` does.
+        """
+        self.check_grams()
+        plan = request.plan(*self.box([request.response]), self.n_planning, BLOCK_ROWS)
+        told, where = (PUBLIC_PREDICTORS, *check_notes(notes)), [request.response]
+        traces, spent = self._run_charged(
+            plan, where, lambda rows: run_pms(plan, rows, seed), label, seed, told
+        )
+        return released_traces(plan, traces, request, spent)
+
+    def _run_charged(
+        self,
+        plan: GramsPlan | PmsPlan | Statistic[Any],
+        coordinates: Sequence[Coordinate],
+        run: Callable[[RowPass], R],
+        label: str,
+        seed: int | None,
+        notes: Sequence[str],
+    ) -> tuple[R, PrivacySpent]:
+        """Check, charge, run some passes over the rows, and mark the entry released."""
+        self._check_request(plan, coordinates, seed, notes)
+        entry = self._charge(plan.charge(label, seed is not None))
+        value = reading_rows(lambda: run(lambda one: self._each_block(coordinates, one)))
         self._ledger.mark_released(entry)
-        return released
+        return value, self._spent(plan, coordinates, label, seed, notes)
+
+    def release_statistic(
+        self,
+        statistic: Statistic[R],
+        coordinates: Sequence[Coordinate],
+        *,
+        label: str = "",
+        seed: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> tuple[R, PrivacySpent]:
+        """Charge the ledger, read the rows once, and release a statistic; its module holds the proof."""
+        return self._run_charged(
+            statistic,
+            coordinates,
+            lambda rows: statistic.finish(rows(statistic.block), seed),
+            label,
+            seed,
+            notes,
+        )
+
+    def _charge(self, charge: Charge, *, passes: int = 1) -> str:
+        """Charge the ledger, unless the rows cannot be read so often: then nothing is charged."""
+        self._rows.check_passes(passes + (self._unit == "person"))
+        return self._ledger.charge(charge)
 
     def _check_request(
-        self, design: Design | GramsPlan, coordinates: Sequence[Coordinate], seed: object, notes: object
+        self,
+        design: Design | GramsPlan | PmsPlan | Statistic[R],
+        coordinates: Sequence[Coordinate],
+        seed: object,
+        notes: object,
     ) -> None:
         """Refuse what would fail, or void the guarantee, after the charge."""
         check_request(design, coordinates, self.box(coordinates), seed, notes)
 
     def _spent(
         self,
-        plan: ReleasePlan | GramsPlan,
+        plan: ReleasePlan | GramsPlan | PmsPlan | Statistic[R],
         coordinates: Sequence[Coordinate],
         label: str,
         seed: int | None,
         notes: Sequence[str],
+        what: str = "surface",
     ) -> PrivacySpent:
-        what = plan.mechanism if isinstance(plan, GramsPlan) else "surface"
+        what = plan.mechanism if isinstance(plan, GramsPlan | PmsPlan) else what
         return PrivacySpent(
             epsilon=plan.epsilon,
             delta=plan.delta,
@@ -431,7 +517,7 @@ class PrivateData:
             sensitivity=plan.sensitivity.total,
             noise_scale=plan.noise_scale,
             n_units=self._n_units,
-            bounds={c.column: self._bounds[c.column] for c in coordinates},
+            bounds={name: self._bounds[name] for c in coordinates for name in c.sources},
             outside=self._outside,
             max_weight=self._max_weight,
             simulated=seed is not None,
@@ -441,68 +527,64 @@ class PrivateData:
 
     # -- reading rows: below this line only -------------------------------------------------------
 
-    def _lattice_sum(self, plan: ReleasePlan, coordinates: Sequence[Coordinate]) -> NDArray[np.int64]:
+    def _lattice_sum(
+        self, plan: ReleasePlan, coordinates: Sequence[Coordinate], groups: DeclaredLevels | None = None
+    ) -> NDArray[np.int64]:
+        codes = None if groups is None else groups.codes(self._rows, BLOCK_ROWS)
         if self._unit == "person":
             # A person's rows may lie in several blocks: nothing is rounded before they are together.
-            total, sums = 0.0, np.zeros(plan.design.n_pairs, dtype=np.complex128)
-            for part, part_sums in self._block_sums(plan, coordinates):
+            total, sums = np.zeros(plan.groups), np.zeros((plan.groups, plan.design.n_pairs), complex)
+            for part, part_sums in self._each_block(
+                coordinates, lambda block, first: group_sums(plan, block, codes, first)
+            ):
                 total += part
                 sums += part_sums
             return to_lattice(plan, total, sums)
         integers = np.zeros(plan.length, dtype=np.int64)
-        for total, sums in self._block_sums(plan, coordinates):
-            integers += to_lattice(plan, total, sums)
+
+        def rounded(block: ClippedBlock, first: int) -> NDArray[np.int64]:
+            return to_lattice(plan, *group_sums(plan, block, codes, first))
+
+        # The levels of rows are looked up by the rows' numbers, which only one pass here knows.
+        each = self._each_sum if codes is None else self._each_block
+        for part_integers in each(coordinates, rounded):
+            integers += part_integers
         return integers
 
-    def _block_sums(
-        self, plan: ReleasePlan, coordinates: Sequence[Coordinate]
-    ) -> Iterator[tuple[float, ComplexArray]]:
-        """Yield the feature sum of each block, in order; blocks are summed side by side."""
-        return self._each_block(
-            coordinates,
-            lambda block, _: feature_sum(plan.design, block.values, block.weights, plan.tolerance),
+    def _each_sum(
+        self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], NDArray[np.int64]]
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yield whole numbers that add up to the sum of `one` over all blocks.
+
+        Where the rows lie on other machines they are added there. `one` must not depend on the number
+        of the first row, and must hold neither rows nor this object.
+        """
+        names = self._names_read(coordinates)
+        there = (
+            self._rows.summed(names, BLOCK_ROWS, self._work(coordinates, one))
+            if self._unit == "row"
+            else None
         )
+        yield from self._each_block(coordinates, one) if there is None else [there]
 
     def _each_block(
         self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]
     ) -> Iterator[R]:
         """Yield `one(block, number of its first row)` for each clipped block, in order."""
-        lower, upper = self.box(coordinates)
-
-        def clipped(raw: FloatArray, weights: FloatArray | None, first: int) -> R:
-            # Silent also where the user has told NumPy to raise: an error would tell of a value.
-            with np.errstate(all="ignore"):
-                return one(clip_block(raw, coordinates, lower, upper, self._outside, weights), first)
-
+        work = self._work(coordinates, one)
+        votes = self._votes() if self._unit == "person" else None
         # The number of a person's rows is private, so a bar over rows would tell something.
         n_rows = self._n_units if self._unit == "row" else None
-        workers = processors()
-        pending: deque[Future[R]] = deque()
-        first = 0
-        with ThreadPoolExecutor(workers) as pool, progress_bar(n_rows, self._progress) as bar:
-            for raw, weights in self._raw_blocks([c.column for c in coordinates]):
-                pending.append(pool.submit(clipped, raw, weights, first))
-                first += raw.shape[1]
-                bar.update(raw.shape[1])
-                # A short queue bounds the memory: reading waits for summing.
-                if len(pending) > workers + 1:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
+        with progress_bar(n_rows, self._progress) as bar:
+            raw = self._rows.blocks(self._names_read(coordinates), BLOCK_ROWS)
+            yield from in_threads(raw, work, votes, processors(), bar.update)
 
-    def _raw_blocks(self, columns: Sequence[str]) -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        names = list(columns) + ([self._weights] if self._weights is not None else [])
-        votes = self._votes() if self._unit == "person" else None
-        start = 0
-        for raw in self._rows.blocks(names, BLOCK_ROWS):
-            stop = start + raw.shape[1]
-            weights = None if votes is None else votes[start:stop]
-            if self._max_weight is not None:
-                # Clipped before the division, and silent: no weight may overflow, warn or raise.
-                with np.errstate(all="ignore"):
-                    weights = np.clip(raw[-1], 0.0, self._max_weight) / self._max_weight
-            yield raw[: len(columns)], weights
-            start = stop
+    def _work(self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]) -> BlockWork[R]:
+        bounds = {name: self._bounds[name] for name in used_columns(coordinates)}
+        return BlockWork(tuple(coordinates), bounds, self._outside, self._max_weight, one)
+
+    def _names_read(self, coordinates: Sequence[Coordinate]) -> list[str]:
+        return [*used_columns(coordinates), *([self._weights] if self._weights is not None else [])]
 
     def _votes(self) -> FloatArray:
         """Return each row's share of its person's one vote, (n_rows,)."""
@@ -515,33 +597,6 @@ class PrivateData:
         return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)
 
     # -- checks at the door -----------------------------------------------------------------------
-
-    def _check_person(self, person: str | None) -> str | None:
-        if (self._unit == "person") != (person is not None):
-            raise InvalidArgument(
-                "unit='person' and person='column that identifies persons' go together; "
-                f"got unit={self._unit!r}, person={person!r}"
-            )
-        if person is not None and person not in self._rows.names:
-            self._rows.kind(person)
-        return person
-
-    def _check_weights(
-        self, weights: str | None, max_weight: float | None
-    ) -> tuple[str | None, float | None]:
-        if weights is None and max_weight is None:
-            return None, None
-        if weights is None or max_weight is None:
-            raise InvalidArgument(
-                "weights='column' and a public ceiling max_weight= go together; give both or none"
-            )
-        if self._unit == "person":
-            raise InvalidArgument("weights are for unit='row'; with unit='person' each person has one vote")
-        self._rows.check_columns([weights])
-        ceiling = as_number(max_weight, "max_weight")
-        if not (math.isfinite(ceiling) and ceiling > 0):
-            raise InvalidArgument(f"max_weight must be a finite number > 0, got {ceiling!r}")
-        return weights, ceiling
 
     def _count_units(self) -> int | None:
         """Return the public number of units: known to both neighbours under replacement."""
@@ -570,26 +625,11 @@ class PrivateData:
         )
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_ledger"):
+            return "PrivateData(not opened)"
         units = "private number of" if self._n_units is None else f"{self._n_units:,}"
         left = self._ledger.remaining()
         return (
             f"PrivateData({units} {self._unit}s, columns {list(self.columns)}; "
             f"budget epsilon {self._budget.epsilon:g}, delta {self._budget.delta:g}; epsilon left {left:.4g})"
         )
-
-
-def _check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise InvalidArgument(f"{name} must be one of {list(allowed)}, got {value!r}")
-
-
-def _check_count(name: str, value: object) -> int | None:
-    return None if value is None else as_whole(value, name, 1)
-
-
-def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
-    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
-    checked = read_bounds(bounds, source, columns or ())
-    source.check_columns(tuple(checked))
-    return tuple(checked)

@@ -40,7 +40,8 @@ from .grams_calibration import draws_mu
 from .grams_initialisation import exponential_draw
 from .surface_release import ReleasePlan
 
-CELLS = 2**16
+# Enough for bounds a thousand times too wide; an exact draw takes time in proportion.
+CELLS = 2**13
 WEIGHT_BITS = 20
 # Quartiles, as whole numbers a/b: robust, and their distance is what the scale comes from.
 QUARTILES = ((1, 4), (3, 4))
@@ -164,16 +165,14 @@ def _draw_epsilon(mu: float) -> float:
 def cell_weights(block: ClippedBlock, lower: FloatArray, upper: FloatArray) -> IntArray:
     """Return the weight of a block's records per cell, (d, CELLS), in `2^-WEIGHT_BITS`. NOT private."""
     d, rows = block.values.shape
-    unit = 2**WEIGHT_BITS
-    weights = (
-        np.full(rows, unit, dtype=np.int64)
-        if block.weights is None
-        else np.floor(block.weights * unit).astype(np.int64)
-    )
-    out = np.zeros((d, CELLS), dtype=np.int64)
+    unit = 2.0**WEIGHT_BITS
+    weights = np.full(rows, unit) if block.weights is None else np.floor(block.weights * unit)
+    out = np.empty((d, CELLS), dtype=np.int64)
     for row, column in enumerate(block.values):
         place = np.floor((column - lower[row]) / (upper[row] - lower[row]) * CELLS)
-        np.add.at(out[row], np.clip(place, 0, CELLS - 1).astype(np.int64), weights)
+        cells = np.clip(place, 0, CELLS - 1).astype(np.int64)
+        # Whole numbers whose sum over a block stays far below 2^53: exact in any order.
+        out[row] = np.bincount(cells, weights=weights, minlength=CELLS).astype(np.int64)
     return out
 
 

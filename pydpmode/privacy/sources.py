@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pandas as pd
 from ..budget import as_number
 from ..errors import EmptyData, InvalidArgument, InvalidBounds, NonNumericColumn, UnsupportedSource
 from ..numerics.surfaces import FloatArray
+from .dask_source import is_dask, table_of_dask
 from .file_sources import open_file
 from .memory_sources import (
     MemoryTable,
@@ -31,13 +32,15 @@ from .memory_sources import (
     table_of_mapping,
     table_of_polars,
 )
-from .table_source import BaseTable, CodeArray, Kind, TableSource, as_names
+from .stream_sources import stream_of
+from .table_source import BaseTable, CodeArray, IntegerArray, Kind, TableSource, as_names
 
 __all__ = ["CodeArray", "FloatArray", "Kind", "TableSource", "as_bound", "open_source"]
 
 _ALLOWED = (
     "a NumPy array of shape (n,) or (n, d), a list of numbers, a dictionary of columns, a pandas or polars "
-    "DataFrame or Series, an Arrow table, or the path of a .csv, .csv.gz, .parquet or .pq file or of a "
+    "DataFrame or Series, an Arrow table or data set, a RowStream, a polars LazyFrame, a DuckDB relation, a "
+    "Dask array or data frame, or the path of a .csv, .csv.gz, .parquet or .pq file or of a "
     "folder of Parquet files"
 )
 
@@ -53,7 +56,7 @@ def open_source(
 
     Parameters
     ----------
-    data : array, data frame, Arrow table, dictionary, list or path
+    data : array, data frame, Arrow table or data set, dictionary, list, lazy or Dask table, or path
         A 1-D array (or list) is n points of one column. A path is a CSV file with a header line
         (comma separated, UTF-8, plain or gzip), a Parquet file, or a folder of Parquet files. An
         open table is returned as it is.
@@ -107,6 +110,8 @@ def _open(data: object, columns: tuple[str, ...] | None, datetimes: tuple[str, .
         return data
     if isinstance(data, str | os.PathLike):
         return open_file(Path(data), datetimes)
+    if is_dask(data):
+        return table_of_dask(data, columns)
     if isinstance(data, pd.DataFrame):
         return table_of_frame(data)
     if isinstance(data, np.ndarray):
@@ -126,9 +131,17 @@ def _open(data: object, columns: tuple[str, ...] | None, datetimes: tuple[str, .
         if len(names) != 1:
             raise InvalidArgument(f"columns has {len(names)} names, but the data are one column")
         return MemoryTable(names, [column])
+    streamed = stream_of(data)
+    if streamed is not None:
+        return streamed
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return table_of_arrow(data)
     raise UnsupportedSource(f"data is a {type(data).__name__}, which cannot be read; give {_ALLOWED}")
+
+
+def takes_names(data: object) -> bool:
+    """Whether the columns of `data` have no names of their own, so that `columns` names them."""
+    return isinstance(data, np.ndarray | list) or (is_dask(data) and hasattr(data, "chunks"))
 
 
 class _Selection(BaseTable):
@@ -137,6 +150,7 @@ class _Selection(BaseTable):
     def __init__(self, table: BaseTable, names: tuple[str, ...]) -> None:
         super().__init__(names)
         self._table = table
+        self.places_are_fixed = table.places_are_fixed
         for name in names:
             table.position(name)
 
@@ -150,6 +164,22 @@ class _Selection(BaseTable):
         """Whether there is no row."""
         return self._table.is_empty
 
+    @property
+    def parts(self) -> int:
+        """As of the whole table."""
+        return self._table.parts
+
+    def check_passes(self, passes: int) -> None:
+        """As for the whole table."""
+        self._table.check_passes(passes)
+
+    def summed(
+        self, columns: Sequence[str], rows_per_block: int, work: Callable[[FloatArray], IntegerArray]
+    ) -> IntegerArray | None:
+        """As for the whole table."""
+        self.check_columns(columns)
+        return self._table.summed(columns, rows_per_block, work)
+
     def _schema(self, position: int) -> tuple[Kind | None, str]:
         return self._table._schema(self._table.position(self.names[position]))
 
@@ -158,6 +188,9 @@ class _Selection(BaseTable):
 
     def _codes(self, position: int) -> CodeArray:
         return self._table.codes(self.names[position])
+
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        return self._table._values_of(self._table.position(self.names[position]))
 
 
 def as_bound(kind: Kind, value: object, *, name: str = "bound") -> float:

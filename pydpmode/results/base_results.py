@@ -38,10 +38,15 @@ VERSION = 1
 # Where to find the reader of each kind of result and of surface; named, not imported, so that
 # opening one family does not load the others.
 _FAMILIES: Mapping[str, str] = MappingProxyType(
-    {"density_modes": "pydpmode.results.results:DensityModesResults"}
+    {
+        "density_modes": "pydpmode.results.results:DensityModesResults",
+        "modal_clustering": "pydpmode.results.clustering_results:ClusteringResults",
+        "modal_regression": "pydpmode.results.regression_results:ModalRegressionResults",
+    }
 )
 SURFACE_READERS: dict[str, str | Callable[[Mapping[str, Any]], Any]] = {
     "released": "pydpmode.results.released_surface:ReleasedSurface.from_dict",
+    "grouped": "pydpmode.results.grouped_surface:GroupedSurface.from_dict",
 }
 
 
@@ -412,7 +417,7 @@ def _shared_fields(data: Mapping[str, Any]) -> dict[str, Any]:
             raise SurfaceFileError(f"the result holds a surface of unknown type {stored.get('type')!r}")
         surface = _named(SURFACE_READERS[stored["type"]])(stored)
     return {
-        "coordinates": tuple(Coordinate(**item) for item in data["coordinates"]),
+        "coordinates": tuple(Coordinate.from_dict(item) for item in data["coordinates"]),
         "facts": SurfaceFacts(
             lower=array_from(facts["lower"], (d,), False),
             upper=array_from(facts["upper"], (d,), False),

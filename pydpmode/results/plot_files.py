@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidArgument, MissingDependency
 
 if TYPE_CHECKING:
+    from .clustering_results import ClusteringResults
+    from .regression_results import ModalRegressionResults
     from .results import DensityModesResults
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -33,11 +35,21 @@ def check_plot_target(path: str | os.PathLike[str]) -> None:
         raise MissingDependency("pictures need matplotlib; install it with: pip install 'pydpmode[plot]'")
 
 
-def save_plot(result: DensityModesResults, path: str | os.PathLike[str]) -> Path:
+def save_plot(
+    result: DensityModesResults | ClusteringResults | ModalRegressionResults, path: str | os.PathLike[str]
+) -> Path:
     """Draw `result` and write the picture to `path` (.png, .pdf or .svg)."""
+    from .clustering_plots import clusters_figure
     from .plots import modes_figure
+    from .regression_plots import regression_figure
+    from .regression_results import ModalRegressionResults
+    from .results import DensityModesResults
 
     check_plot_target(path)
     target = Path(path)
-    modes_figure(result).savefig(target, dpi=_DPI)
+    if isinstance(result, ModalRegressionResults):
+        figure = regression_figure(result)
+    else:
+        figure = modes_figure(result) if isinstance(result, DensityModesResults) else clusters_figure(result)
+    figure.savefig(target, dpi=_DPI)
     return target

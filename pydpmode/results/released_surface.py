@@ -260,7 +260,7 @@ class ReleasedSurface:
             return out._read_as(
                 tuple(str(c) for c in data["columns"]),
                 np.array(data["bandwidth"], dtype=np.float64),
-                tuple(Coordinate(**c) for c in data["coordinates"]),
+                tuple(Coordinate.from_dict(c) for c in data["coordinates"]),
             )
         except SurfaceFileError:
             raise

@@ -166,7 +166,7 @@ class ReleasedTrace:
         trace["roughness"] = tuple(float(v) for v in stored["roughness"])
         return cls(
             trace=NoisyTrace(**trace),
-            coordinates=tuple(Coordinate(**item) for item in data["coordinates"]),
+            coordinates=tuple(Coordinate.from_dict(item) for item in data["coordinates"]),
             lower=_floats(data["lower"]),
             upper=_floats(data["upper"]),
             bandwidth=_floats(data["bandwidth"]),

@@ -14,10 +14,12 @@ import pandas as pd
 
 from ..budget import PrivacySpent, as_number
 from ..errors import InvalidArgument
-from ..numerics.mode_set import ModeSearchDiagnostics, ModeSet
+from ..numerics.mode_candidates import nearest
+from ..numerics.mode_set import IntArray, ModeSearchDiagnostics, ModeSet
 from ..numerics.surfaces import FloatArray, Surface
+from .assignment import basin_of, check_method, label_rows
 from .base_results import Results, SurfaceFacts, array_from, frozen_copy, load_results, number_from
-from .coordinates import Coordinate, points_of
+from .coordinates import Coordinate
 from .released_trace import ReleasedTrace
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ class DensityModesResults(Results):
     """
 
     kind: ClassVar[str] = "density_modes"
+    noun: ClassVar[str] = "mode"  # what pictures call what they mark, and what they show
+    subject: ClassVar[str] = "modes of the density"
 
     mode_set: ModeSet
     n_modes_requested: int | None = None
@@ -376,37 +380,15 @@ class DensityModesResults(Results):
         UnknownColumn, DuplicateColumns, NonNumericColumn, InvalidArgument
             When `new` does not have the columns, in numbers.
         """
-        if method not in ("nearest", "basin"):
-            raise InvalidArgument(f"method must be 'nearest' or 'basin', got {method!r}")
-        points, index = points_of(new, self.coordinates)
-        points = np.clip(points, self.facts.lower, self.facts.upper)
-        present = ~np.isnan(points).any(axis=1)
-        numbers = np.zeros(points.shape[0], dtype=np.int64)
-        if self.n_modes and present.any():
-            assign = self._nearest if method == "nearest" else self._basins
-            numbers[present] = assign(points[present]) + 1
-        labels = pd.array(numbers, dtype="Int64")
-        labels[numbers == 0] = pd.NA
-        return pd.Series(labels, index=index, name="mode")
+        check_method(method)
+        assign = self._nearest if method == "nearest" else self._basins
+        return label_rows(new, self.coordinates, self.facts, self.n_modes, assign, "mode")
 
-    def _nearest(self, points: FloatArray) -> FloatArray:
-        best = np.full(points.shape[0], np.inf)
-        label = np.full(points.shape[0], -1)
-        for number, mode in enumerate(self.mode_set.locations):
-            distance = np.sum(((points - mode) / self.facts.bandwidth) ** 2, axis=1)
-            closer = distance < best
-            best[closer], label[closer] = distance[closer], number
-        return label
+    def _nearest(self, points: FloatArray) -> IntArray:
+        return nearest(points, self.mode_set.locations, self.facts.bandwidth)
 
-    def _basins(self, points: FloatArray) -> FloatArray:
-        if self.surface is None:
-            raise InvalidArgument(
-                "method='basin' needs the surface, and this result was saved or released without it; "
-                "use method='nearest', or save with surface=True"
-            )
-        from ..numerics.mode_seeking import assign_basins
-
-        return np.asarray(assign_basins(self.surface, self.mode_set.locations, points))
+    def _basins(self, points: FloatArray) -> IntArray:
+        return basin_of(self.surface, self.mode_set.locations, points)
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return a statsmodels `Summary`: `as_text`, `as_html`, `as_latex`, `as_csv`.

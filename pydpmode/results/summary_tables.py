@@ -30,12 +30,13 @@ except ImportError as error:  # pragma: no cover - statsmodels is a dependency
     ) from error
 
 if TYPE_CHECKING:
+    from .base_results import Results
     from .results import DensityModesResults
 
 MIN_WIDTH = 84
 NAME_WIDTH = 24
-_LEFT_WIDTH, _RIGHT_WIDTH = 26, 29  # of the facts beside their labels: what keeps to 100 characters
-_DOUBTFUL = "?"
+LEFT_WIDTH, RIGHT_WIDTH = 26, 29  # of the facts beside their labels: what keeps to 100 characters
+DOUBTFUL = "?"
 _ARROW = "->"
 _CLEAR_CURVATURE = 5.0
 
@@ -227,10 +228,10 @@ def density_modes_summary(result: DensityModesResults, level: float = 0.95) -> R
     level : float
         Coverage of the intervals, in (0, 1).
     """
-    blocks = [_banner()] if result.simulated else []
+    blocks = [banner()] if result.simulated else []
     blocks += [
-        facts_block(_fit_facts(result), _privacy_facts(result)),
-        _columns_block(result),
+        facts_block(_fit_facts(result), privacy_facts(result)),
+        columns_block(result),
         _modes_block(result, level) if result.n_modes else _no_modes_block(),
         facts_block(*(_diagnostic_facts(result) if result.trace is None else trace_facts(result))),
     ]
@@ -245,14 +246,15 @@ def _title(result: DensityModesResults) -> str:
     return "Private modes of the density"
 
 
-def _banner() -> Block:
+def banner() -> Block:
+    """Return the line that marks a simulated release."""
     return Block([["*** SIMULATED: the noise came from a seed. NOT PRIVATE. Do not publish. ***"]], "c")
 
 
 def _fit_facts(result: DensityModesResults) -> list[tuple[str, str]]:
     facts, spent = result.facts, result.privacy
     asked = result.n_modes_requested
-    rows = [("Label", _fits(result.label, _LEFT_WIDTH))] if result.label else []
+    rows = [("Label", fits(result.label, LEFT_WIDTH))] if result.label else []
     rows.append(("Records used", f"{facts.n_records:.0f}"))
     if spent is not None and spent.n_units is not None:
         rows.append((f"{spent.unit.capitalize()}s (public)", str(spent.n_units)))
@@ -260,7 +262,7 @@ def _fit_facts(result: DensityModesResults) -> list[tuple[str, str]]:
         *rows,
         ("Modes", f"{result.n_modes} ({'number found' if asked is None else f'{asked} asked for'})"),
         ("Kernel", _kernel(result)),
-        ("Bandwidth rule", _fits(result.bandwidth_rule or "not stated", _LEFT_WIDTH)),
+        ("Bandwidth rule", fits(result.bandwidth_rule or "not stated", LEFT_WIDTH)),
     ]
 
 
@@ -270,7 +272,8 @@ def _kernel(result: DensityModesResults) -> str:
     return "Gaussian" if result.facts.order == 2 else f"Gaussian, order {result.facts.order}"
 
 
-def _privacy_facts(result: DensityModesResults) -> list[tuple[str, str]]:
+def privacy_facts(result: Results) -> list[tuple[str, str]]:
+    """Return the guarantee as labelled facts."""
     spent = result.privacy
     if spent is None:
         return [("Privacy", "none (no noise was added)")]
@@ -279,7 +282,7 @@ def _privacy_facts(result: DensityModesResults) -> list[tuple[str, str]]:
         ("Epsilon", plain(spent.epsilon)),
         ("Delta", plain(spent.delta)),
         ("Protects against", f"{verb} one {spent.unit}"),
-        ("Mechanism", _fits(spent.mechanism, _RIGHT_WIDTH)),
+        ("Mechanism", fits(spent.mechanism, RIGHT_WIDTH)),
         ("Noise scale", f"{spent.noise_scale:.4g} (sensitivity {spent.sensitivity:.4g})"),
         ("Values outside bounds", "clipped" if spent.outside == "clip" else "ignored"),
     ]
@@ -288,11 +291,12 @@ def _privacy_facts(result: DensityModesResults) -> list[tuple[str, str]]:
     return rows
 
 
-def _fits(text: str, width: int) -> str:
+def fits(text: str, width: int) -> str:
+    """Return the text where it fits its cell, and a pointer to the notes where not."""
     return text if len(text) <= width else "see notes"
 
 
-def _columns_block(result: DensityModesResults) -> Block:
+def columns_block(result: Results) -> Block:
     """Return one row per coordinate: public bounds in the original column's units, bandwidth."""
     facts = result.facts
     transformed = any(c.name != c.column for c in result.coordinates)
@@ -308,7 +312,7 @@ def _columns_block(result: DensityModesResults) -> Block:
     return Block(rows, "ll"[: 1 + transformed] + "rrr", headers)
 
 
-def _bounds(result: DensityModesResults, j: int) -> tuple[float, float]:
+def _bounds(result: Results, j: int) -> tuple[float, float]:
     coordinate = result.coordinates[j]
     stated = {} if result.privacy is None else result.privacy.bounds
     if coordinate.column in stated:
@@ -345,9 +349,9 @@ def _mode_rows(result: DensityModesResults, mode: int, level: float, private: bo
     errors = result.std_errors.loc[mode + 1]
     intervals = result.conf_int(level).loc[mode + 1]
     modes = result.mode_set
-    number = f"{mode + 1}" if modes.reliable[mode] else f"{mode + 1} {_DOUBTFUL}"
+    number = f"{mode + 1}" if modes.reliable[mode] else f"{mode + 1} {DOUBTFUL}"
     share = float(modes.mass[mode])
-    ends = [MISSING if math.isnan(share) else f"{share:.3f}", _z(float(modes.height_z[mode]))]
+    ends = [MISSING if math.isnan(share) else f"{share:.3f}", z_text(float(modes.height_z[mode]))]
     for j, coordinate in enumerate(result.coordinates):
         text = _coordinate_text(result, j)
         parts = ("total", *_sources(result)) if private else ("total",)
@@ -371,7 +375,8 @@ def _coordinate_text(result: DensityModesResults, j: int) -> ValueText:
     return value_text(result.coordinates[j].kind, errors, values, float(result.facts.bandwidth[j]) / 20)
 
 
-def _z(value: float) -> str:
+def z_text(value: float) -> str:
+    """Return a number of standard deviations as text."""
     if math.isnan(value):
         return "--"
     return f"{value:.1f}" if abs(value) < 1000 else f"{value:.0f}"
@@ -415,7 +420,7 @@ def _notes(result: DensityModesResults, level: float) -> Iterator[str]:
         yield "NOT PRIVATE: no noise was added, so everything here follows the rows and nothing is protected."
     else:
         yield spent.statement()
-    yield from _long_facts(result)
+    yield from long_facts(result)
     if result.n_modes:
         yield _error_note(result, level) if result.trace is None else trace_error_note(result, level)
         yield from _transform_notes(result)
@@ -434,15 +439,15 @@ def _notes(result: DensityModesResults, level: float) -> Iterator[str]:
         yield f"Warning: {warning}"
 
 
-def _long_facts(result: DensityModesResults) -> Iterator[str]:
+def long_facts(result: Results) -> Iterator[str]:
     """Say in a note what did not fit its cell."""
     mechanism = "" if result.privacy is None else result.privacy.mechanism
     for name, text, width in (
-        ("Label", result.label, _LEFT_WIDTH),
-        ("Bandwidth rule", result.bandwidth_rule, _LEFT_WIDTH),
-        ("Mechanism", mechanism, _RIGHT_WIDTH),
+        ("Label", result.label, LEFT_WIDTH),
+        ("Bandwidth rule", result.bandwidth_rule, LEFT_WIDTH),
+        ("Mechanism", mechanism, RIGHT_WIDTH),
     ):
-        if _fits(text, width) != text:
+        if fits(text, width) != text:
             yield f"{name}: {text}."
 
 
@@ -514,7 +519,7 @@ def doubts(result: DensityModesResults) -> Iterator[str]:
         ("the search did not converge", stuck),
     )
     told = "; ".join(f"{reason}: {_modes(found)}" for reason, found in reasons if found)
-    yield f"{_DOUBTFUL} Intervals that cannot be relied on: {told}."
+    yield f"{DOUBTFUL} Intervals that cannot be relied on: {told}."
 
 
 def _modes(found: Sequence[str]) -> str:

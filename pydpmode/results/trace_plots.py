@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PATH = "#56B4E9"
 _START = "#999999"
 
-PAIRS_TITLE = "marginal densities, with the modes\nof the joint density projected"
+PAIRS_TITLE = "marginal densities, with the {}s\nof the joint density projected"
 TRACE_PAIRS_TITLE = "ascents from private starts (grey), and the\njoint density released on the way"
 
 

@@ -203,7 +203,7 @@ def test_an_interrupt_leaves_the_entry_charged(
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pydpmode.privacy.private_data.feature_sum", stop)
+    monkeypatch.setattr("pydpmode.privacy.grouped_release.feature_sum", stop)
     ledger = tmp_path / "l.jsonl"
     assert main(["modes", table, "--bounds", "a=-5:5", *SPEND, "--ledger", str(ledger)]) == 130
     assert main(["ledger", str(ledger)]) == 0

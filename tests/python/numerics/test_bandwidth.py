@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pydpmode.errors import InvalidArgument
-from pydpmode.numerics.bandwidth import choose_bandwidth
+from pydpmode.numerics.bandwidth import Ladder, choose_bandwidth
 
 LOWER, UPPER = np.array([0.0, -10.0]), np.array([100.0, 10.0])
 COLUMNS = ("age", "score")
@@ -125,3 +125,94 @@ def test_a_bad_resolution_is_refused(resolution: dict[str, float]) -> None:
 def test_a_rule_needs_the_number_of_records() -> None:
     with pytest.raises(InvalidArgument, match="public number of records"):
         choose("reference", n=None)
+
+
+# -- ladders, and the private rule -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("d", "scales"), [(1, (1.0, 0.5, 0.25, 0.125)), (2, (1.0, 0.5, 0.25)), (3, (1.0, 0.5))]
+)
+def test_a_ladder_has_the_reference_bandwidth_as_its_widest(d: int, scales: tuple[float, ...]) -> None:
+    box = {"columns": [f"x{i}" for i in range(d)], "lower": np.zeros(d), "upper": np.full(d, 9.0)}
+    ladder = choose_bandwidth("ladder", n=2000, epsilon=1.0, **box)  # type: ignore[arg-type]
+    plain = choose_bandwidth("reference", n=2000, epsilon=1.0, **box)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(ladder.values, plain.values)
+    assert ladder.rule == "ladder (public)"
+    assert ladder.ladder.scales == scales
+    assert math.fsum(ladder.ladder.masses) == pytest.approx(1)
+    assert plain.ladder == Ladder()
+
+
+def test_four_columns_have_no_ladder() -> None:
+    box = {"columns": list("abcd"), "lower": np.zeros(4), "upper": np.ones(4)}
+    for rule in ("ladder", "private"):
+        choice = choose_bandwidth(rule, n=2000, epsilon=1.0, **box)  # type: ignore[arg-type]
+        assert choice.ladder == Ladder()
+
+
+@given(st.integers(1, 3), st.integers(1, 10**8), st.floats(1e-3, 1e2))
+def test_a_ladder_is_affordable_whatever_the_number_of_records(d: int, n: int, epsilon: float) -> None:
+    box = {"columns": list("abc")[:d], "lower": np.zeros(d), "upper": np.full(d, 3.0)}
+    choice = choose_bandwidth("ladder", n=n, epsilon=epsilon, **box)  # type: ignore[arg-type]
+    if len(choice.ladder.scales) > 1:
+        sides = 3.0 / choice.values + 9.0
+        size = 4.5 / min(choice.ladder.scales) * sides / math.pi
+        pairs = float(np.prod(size)) * math.pi ** (d / 2) / math.gamma(d / 2 + 1) / 2 ** (d + 1)
+        assert pairs <= {1: 100_000, 2: 12_000, 3: 120_000}[d]
+    # A million records in two columns: the widest bandwidth is narrow enough, and noise is dear.
+    if d == 2 and n >= 10**6 and epsilon >= 0.1:
+        assert choice.ladder == Ladder()
+
+
+def test_a_resolution_cuts_the_ladder() -> None:
+    """No reading may be narrower than the step at which a column is recorded."""
+    widest = choose("ladder").values[0]
+    for part, kept in ((0.2, (1.0, 0.5, 0.25)), (0.3, (1.0, 0.5)), (0.6, (1.0,)), (3.0, (1.0,))):
+        choice = choose("ladder", resolution={"age": part * widest})
+        assert choice.ladder.scales == kept
+        assert math.fsum(choice.ladder.masses) == pytest.approx(1)
+        assert choice.values[0] == pytest.approx(max(1.0, part) * widest)
+        assert np.all(choice.values[0] * np.array(choice.ladder.scales) >= part * widest * (1 - 1e-9))
+
+
+def test_the_private_rule_by_hand() -> None:
+    """Quartiles of a normal column: .8 sd n^(-1/8) against 1.3 sd (n eps)^(-1/5), d = 2, trust 1."""
+    spread = np.array([4.0, 1.0])
+    quartiles = np.stack([50 - 0.67449 * spread, 50 + 0.67449 * spread], axis=1)
+    for n, epsilon in ((10**6, 1.0), (10**6, 0.01)):
+        choice = choose("private", n=n, epsilon=epsilon, quartiles=quartiles)
+        rate = max(0.8 * (4 / 6) ** (1 / 8) * n ** (-1 / 8), 1.3 * (n * epsilon) ** (-1 / 5))
+        np.testing.assert_allclose(choice.values, spread * rate, rtol=0.01)
+    assert choice.rule == "private (quartiles)"
+
+
+def test_quartiles_of_noise_leave_the_public_rule() -> None:
+    """At n epsilon = 10 a drawn quartile says nothing: whatever it is, the bandwidth hardly moves."""
+    public = choose("reference", n=100, epsilon=0.1).values
+    for low, high in ((0.0, 1e-9), (0.0, 100.0), (3.0, 1.0)):
+        drawn = np.array([[low, high], [low / 5, high / 5]])
+        ratio = choose("private", n=100, epsilon=0.1, quartiles=drawn).values / public
+        assert np.all((ratio > 0.95) & (ratio < 1.05))
+
+
+@given(
+    st.integers(1, 3),
+    st.integers(1, 10**7),
+    st.floats(0.01, 20),
+    st.lists(st.floats(0, 1), min_size=6, max_size=6),
+    st.floats(-6, 6),
+)
+def test_the_private_rule_never_leaves_its_limits(
+    d: int, n: int, epsilon: float, places: list[float], log_width: float
+) -> None:
+    """What is planned for without quartiles is the narrowest that any quartiles can give."""
+    widths = 10.0**log_width * np.array([1.0, 20.0, 0.01])[:d]
+    quartiles = widths[:, None] * np.array(places).reshape(3, 2)[:d]
+    asked: dict[str, Any] = {"columns": list("abc")[:d], "lower": np.zeros(d), "upper": widths, "n": n}
+    own = choose_bandwidth("private", epsilon=epsilon, quartiles=quartiles, **asked)
+    narrowest = choose_bandwidth("private", epsilon=epsilon, **asked)
+    public = choose_bandwidth("reference", epsilon=epsilon, **asked)
+    assert np.all(own.values >= narrowest.values * (1 - 1e-12))
+    assert np.all(own.values <= 1.25 * public.values * (1 + 1e-12))
+    assert np.all(own.values < widths)

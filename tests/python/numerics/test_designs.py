@@ -237,3 +237,65 @@ def test_a_design_is_refused_or_works(box: tuple[list[float], list[float], list[
     assert design.n_pairs >= 1
     assert math.fsum(design.pair_weights) == pytest.approx(0.5, abs=1e-13)
     assert np.all(np.isfinite(design.read_weights(design.bandwidth, 2)))
+
+
+# -- ladders -------------------------------------------------------------------------------------------
+
+SCALES, MASSES = (1.0, 0.5, 0.25), (0.5, 0.3, 0.2)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_ladder_is_the_mixture_of_its_scales(d: int, order: int) -> None:
+    """The weights of one scale alone, times its share, at frequencies in that scale's own units."""
+    scales, masses = (SCALES[:2], (0.6, 0.4)) if d == 3 else (SCALES, MASSES)
+    design = lattice(d, order=order, scales=scales, masses=masses)
+    squared = (design.frequencies**2).sum(axis=1)
+    expected = sum(m * s**d * spectrum(order, squared * s**2) for s, m in zip(scales, masses, strict=True))
+    expected *= 0.5 / expected.sum()
+    np.testing.assert_allclose(design.pair_weights, expected, rtol=1e-12)
+    assert np.sqrt(squared.max()) <= design.cut / min(scales)
+    # Each scale holds its share of the weight: the sum over a lattice is nearly the integral.
+    whole = [
+        m * s**d * float(spectrum(order, squared * s**2).sum()) for s, m in zip(scales, masses, strict=True)
+    ]
+    if order == 2:
+        np.testing.assert_allclose(np.array(whole) / sum(whole), masses, atol=0.04)
+
+
+def test_one_scale_is_the_plain_design() -> None:
+    plain, same = lattice(2), lattice(2, scales=(1.0,), masses=(1.0,))
+    np.testing.assert_array_equal(plain.pair_weights, same.pair_weights)
+    assert "scales" not in plain.to_dict()
+
+
+def test_a_ladder_survives_json_and_an_older_file_has_one_scale() -> None:
+    design = lattice(2, scales=SCALES, masses=MASSES)
+    again = design_from_dict(json.loads(json.dumps(design.to_dict())))
+    assert isinstance(again, LatticeDesign)
+    assert (again.scales, again.masses) == (SCALES, MASSES)
+    np.testing.assert_array_equal(again.pair_weights, design.pair_weights)
+    older = {k: v for k, v in design.to_dict().items() if k not in ("scales", "masses")}
+    plain = design_from_dict(older)
+    assert isinstance(plain, LatticeDesign)
+    assert plain.scales == (1.0,)
+    marginal = design.subset([1])
+    assert (marginal.scales, marginal.masses) == (SCALES, MASSES)
+
+
+@pytest.mark.parametrize(
+    ("scales", "masses"),
+    [
+        ((), ()),
+        ((1.0, 0.5), (1.0,)),
+        ((1.0, 0.5), (0.5, 0.6)),
+        ((1.0, 0.5), (1.0, 0.0)),
+        ((2.0, 1.0), (0.5, 0.5)),
+        ((1.0, 0.001), (0.5, 0.5)),
+        ((1.0, math.nan), (0.5, 0.5)),
+        ((1.0, 0.5), (math.nan, 0.5)),
+    ],
+)
+def test_bad_ladders_are_refused(scales: tuple[float, ...], masses: tuple[float, ...]) -> None:
+    with pytest.raises(InvalidArgument, match="scales must be"):
+        lattice(1, scales=scales, masses=masses)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +11,22 @@ from scipy.stats import norm
 
 from pydpmode.errors import InvalidArgument
 from pydpmode.numerics import significance
+from pydpmode.numerics.bandwidth import LADDERS
+from pydpmode.numerics.designs import LatticeDesign
+from pydpmode.numerics.mode_candidates import grid_candidates, search_grid
 from pydpmode.numerics.persistence import grid_persistence
+from pydpmode.numerics.scale_choice import ladder_readings
 from pydpmode.numerics.significance import (
+    LEAST_PERSISTENCE,
+    Look,
+    check_look,
     expected_euler_characteristic,
+    height_rate,
     height_threshold,
     persistence_quantile,
     persistence_threshold,
 )
+from pydpmode.numerics.spectral_surfaces import LatticeSurface
 
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "persistence_quantiles.csv"
 
@@ -142,11 +152,64 @@ def test_quantile_grows_with_cells_beyond_the_table_too(dimension: int) -> None:
     assert np.max(np.diff(values)) < 0.35
 
 
+LOOKS: tuple[Look, ...] = ("only", "widest", "narrower")
+
+
 def test_quantile_at_the_edges() -> None:
     assert float(persistence_quantile(0.0, 2)) == 0.0
-    assert float(persistence_threshold(0.0, 2)) == 1.0
+    # On no cells at all the quantile says nothing, and the least persistence of the dimension holds.
+    for d, least in LEAST_PERSISTENCE.items():
+        assert float(persistence_threshold(0.0, d)) == least
+    assert float(persistence_threshold(0.0, 5)) == LEAST_PERSISTENCE[3]
     np.testing.assert_array_equal(
         persistence_quantile([50.0, 800.0], 5), persistence_quantile([50.0, 800.0], 3)
     )
     with pytest.raises(InvalidArgument, match="dimension"):
         persistence_quantile(10.0, 0)
+
+
+# -- several looks at one release -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 5])
+def test_more_looks_ask_for_more(dimension: int) -> None:
+    cells = np.geomspace(0.1, 1e4, 60)
+    only, widest, narrower = (persistence_threshold(cells, dimension, k) for k in LOOKS)
+    assert np.all(only <= widest)
+    assert np.all(widest <= narrower)
+    assert np.all(only >= persistence_quantile(cells, dimension))
+    assert height_rate(0.05) == 0.05
+    # One look at the widest reading and six narrower ones share the rate (Bonferroni).
+    assert height_rate(0.05, "widest") + 6 * height_rate(0.05, "narrower") <= 0.05
+
+
+@pytest.mark.parametrize("look", ["first", "", None, 1, True])
+def test_unknown_looks_are_refused(look: Any) -> None:
+    with pytest.raises(InvalidArgument, match="look must be one of"):
+        check_look(look)
+
+
+@pytest.mark.parametrize(("dimension", "width", "runs"), [(1, 18, 150), (2, 7, 120)])
+def test_pure_noise_in_a_ladder_rarely_has_a_persistent_peak(dimension: int, width: int, runs: int) -> None:
+    """Five in a hundred surfaces may have one in any reading; the seed is not that of the calibration."""
+    ladder = LADDERS[dimension]
+    box = np.zeros(dimension), np.full(dimension, float(width)), np.ones(dimension)
+    design = LatticeDesign(tuple("abc"[:dimension]), *box, scales=ladder.scales, masses=ladder.masses)
+    variance = 1 / design.pair_weights
+    random = np.random.default_rng(3)
+    false = np.zeros(2)
+    for _ in range(runs):
+        noise = random.standard_normal((2, design.n_pairs)) * np.sqrt(variance)
+        surface = LatticeSurface(design, noise[0] + 1j * noise[1], variance, 1.0, design.bandwidth, 2)
+        seen = []
+        for ratio in ladder_readings(ladder.scales):
+            reading = surface.at_bandwidth(design.bandwidth * ratio).in_reading_units()
+            found = grid_candidates(reading, search_grid(reading))
+            height = (found.heights - found.deaths)[1:] / math.sqrt(reading.noise.value)
+            look: Look = "widest" if ratio == 1 else "narrower"
+            seen.append(bool(np.any(height >= persistence_threshold(found.cells[1:], dimension, look))))
+        false += any(seen), seen[-1]
+    assert false[0] / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
+    # Not silent either: thresholds far too high would hide this.
+    assert false[0] > 0
+    assert false[1] <= false[0]

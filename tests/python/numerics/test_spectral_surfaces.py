@@ -372,3 +372,88 @@ def test_the_density_on_a_product_is_the_density() -> None:
     np.testing.assert_allclose(
         surface.density_on_grid(axes).ravel(), surface.density(mesh), rtol=1e-9, atol=1e-14
     )
+
+
+# -- ladders -------------------------------------------------------------------------------------------
+
+
+def ladder_of(d: int, order: int = 2) -> LatticeSurface:
+    """Return the surface of records from a ladder, each coefficient with noise of its own."""
+    scales, masses = ((1.0, 0.5), (0.6, 0.4)) if d == 3 else ((1.0, 0.5, 0.25), (0.5, 0.3, 0.2))
+    design = LatticeDesign(
+        NAMES[:d], LOWER[:d], UPPER[:d], BANDWIDTH[:d], order, cut=5.0, scales=scales, masses=masses
+    )
+    total, sums = feature_sum(design, np.ascontiguousarray(records(d).T))
+    variance = 1e-4 / design.pair_weights
+    surface = spectral_surface(design, sums / total, variance, total)
+    assert isinstance(surface, LatticeSurface)
+    return surface
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("ratio", [1.4, 1.0, 0.7, 0.5])
+def test_a_ladder_is_read_at_all_its_bandwidths(d: int, ratio: float) -> None:
+    surface, x = ladder_of(d), records(d)
+    h = BANDWIDTH[:d] * ratio
+    points = records(d, 40, 3)
+    wanted = direct(x, points, h)
+    np.testing.assert_allclose(surface.at_bandwidth(h).density(points), wanted, atol=2e-4 * scale(2, h))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("ratio", [1.0, 0.7, 0.5])
+def test_reading_units_change_nothing_but_the_units(d: int, order: int, ratio: float) -> None:
+    reading = ladder_of(d, order).at_bandwidth(BANDWIDTH[:d] * ratio)
+    same = reading.in_reading_units()
+    h = BANDWIDTH[:d] * ratio
+    np.testing.assert_allclose(same.design.bandwidth, h)
+    np.testing.assert_allclose(same.bandwidth, reading.bandwidth)
+    assert same.design.n_pairs <= reading.design.n_pairs
+    points = records(d, 30, 5)
+    # What is left out is beyond the cut of a plain release; order 4 has more there, and derivatives more.
+    pairs = zip(same.derivatives(points), reading.derivatives(points), (1e-3, 4e-3, 2e-2), strict=True)
+    for one, other, share in pairs:
+        np.testing.assert_allclose(one, other, atol=share * np.abs(other).max())
+    for name, rtol in (("value", 1e-3), ("gradient", 6e-3)):
+        np.testing.assert_allclose(
+            getattr(same.noise, name), getattr(reading.noise, name), rtol=rtol, atol=1e-12
+        )
+    np.testing.assert_allclose(same.noise_length, reading.noise_length, rtol=6e-3)
+
+
+def test_a_surface_of_one_bandwidth_is_its_own_reading() -> None:
+    plain = lattice_of(records(2))
+    assert plain.in_reading_units() is plain
+    assert not plain.is_ladder
+    ladder = ladder_of(2)
+    assert ladder.is_ladder
+    assert ladder.ladder_scales == (1.0, 0.5, 0.25)
+    assert not ladder.at_bandwidth(BANDWIDTH[:2] / 2).is_ladder
+    uneven = ladder.at_bandwidth(BANDWIDTH[:2] * [1.0, 0.5])
+    assert uneven.in_reading_units() is uneven
+
+
+def test_a_ladder_is_refused_below_its_narrowest_bandwidth_and_above_its_widest() -> None:
+    ladder = ladder_of(1)
+    ladder.at_bandwidth(BANDWIDTH[:1] * 0.25 * 0.77)
+    for ratio in (0.25 * 0.75, 1.6):
+        with pytest.raises(InvalidArgument, match=r"can be read at bandwidths a: 0\.114 to 0\.9"):
+            ladder.at_bandwidth(BANDWIDTH[:1] * ratio)
+
+
+def test_the_noise_of_a_ladder_against_draws() -> None:
+    """Variance of the density at a point over draws of the coefficients' noise, at three readings."""
+    design = ladder_of(1).design
+    assert isinstance(design, LatticeDesign)
+    variance = 1e-4 / design.pair_weights
+    rng = np.random.default_rng(8)
+    values = []
+    for _ in range(1500):
+        white = rng.standard_normal((2, design.n_pairs)) * np.sqrt(variance)
+        noise = LatticeSurface(design, white[0] + 1j * white[1], variance, 1.0, design.bandwidth, 2)
+        for ratio in (1.0, 0.5, 0.25):
+            values.append(noise.at_bandwidth(design.bandwidth * ratio).density(np.array([[0.1]]))[0])
+    measured = np.var(np.reshape(values, (1500, 3)), axis=0)
+    stated = [noise.at_bandwidth(design.bandwidth * ratio).noise.value for ratio in (1.0, 0.5, 0.25)]
+    np.testing.assert_allclose(measured, stated, rtol=0.15)

@@ -20,7 +20,7 @@ from pydpmode.errors import (
     NonNumericColumn,
     UnknownColumn,
 )
-from pydpmode.privacy.bounds import clip_block, coordinate_box, read_bounds
+from pydpmode.privacy.bounds import clip_block, coordinate_block, coordinate_box, read_bounds
 from pydpmode.privacy.sources import open_source
 from pydpmode.results.coordinates import Coordinate
 
@@ -252,3 +252,45 @@ def test_signalling_nans_raise_no_warning() -> None:
                 block = clip_block(raw, [coordinate], np.zeros(1), np.ones(1), "clip", raw[0].copy())
                 assert block.weights is not None
                 assert not block.weights.any()
+
+
+# -- expressions ------------------------------------------------------------------------------------
+
+BOUNDS = {"pay": (0.0, 100.0), "hours": (1.0, 80.0)}
+RATE = Coordinate.of_expression("pay / hours", name="rate", limits=(0.0, 20.0))
+
+
+def rate(pay: Any, hours: Any, outside: Any = "clip") -> Any:
+    raw = np.array([pay, hours], dtype=float)
+    return coordinate_block(raw, ["pay", "hours"], [RATE], BOUNDS, outside, None)
+
+
+def test_the_box_of_an_expression_is_its_limits_or_what_bounds_allow() -> None:
+    low, high = coordinate_box([Coordinate.of_expression("pay / hours")], BOUNDS)
+    np.testing.assert_allclose([low[0], high[0]], [0, 100], atol=1e-12)
+    low, high = coordinate_box([RATE], BOUNDS)
+    assert (low[0], high[0]) == (0.0, 20.0)
+    with pytest.raises(InvalidBounds, match="divides"):
+        coordinate_box([Coordinate.of_expression("hours / pay")], BOUNDS)
+    with pytest.raises(MissingBounds, match="days"):
+        coordinate_box([Coordinate.of_expression("pay / days")], BOUNDS)
+
+
+def test_the_columns_of_an_expression_are_clipped_first() -> None:
+    block = rate([50, 1000, -5, math.inf, math.nan, 10], [10, 10, 10, 0, 10, math.nan])
+    np.testing.assert_allclose(block.values, [[5, 10, 0, 20, 0, 0]])
+    np.testing.assert_array_equal(block.weights, [1, 1, 1, 1, 0, 0])
+    ignored = rate([50, 1000, 100, 40], [10, 10, 1, 4], "ignore")
+    np.testing.assert_array_equal(ignored.weights, [1, 0, 0, 1])
+
+
+def test_an_expression_named_like_its_column_is_still_evaluated() -> None:
+    named = Coordinate.of_expression("pay / 10", name="pay")
+    block = coordinate_block(np.array([[50.0]]), ["pay"], [named], BOUNDS, "clip", None)
+    np.testing.assert_allclose(block.values, [[5.0]])
+
+
+def test_one_column_in_two_coordinates() -> None:
+    both = [Coordinate.plain("hours"), Coordinate("log(hours)", "hours", "log")]
+    block = coordinate_block(np.array([[1.0, math.e]]), ["hours"], both, BOUNDS, "clip", None)
+    np.testing.assert_allclose(block.values, [[1, math.e], [0, 1]], atol=1e-15)

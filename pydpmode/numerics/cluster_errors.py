@@ -1,0 +1,110 @@
+"""Standard errors of fitted clusters from the known noise, and how stable each is.
+
+At the fit the parameters move with the sketch by `N^-1 J`, `J` the derivatives of the fitted measurements in
+noise units and `N` the normal matrix with the prior's precision. Privacy noise is white with variance one
+there, so `N^-1` is the covariance given the release: the inverse Fisher information, with what the prior
+knows where the release says little. Sampling of the records adds `N^-1 J C J^T N^-1 / n`, `C` the covariance
+of one record's measurements, taken over points drawn from the fitted clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .cluster_candidates import Candidates, greedy
+from .cluster_fit import ClusterFit, Clusters, Prior, derivatives, images, normal_equations, refit
+from .cluster_search import losses, nearest_width
+from .cluster_sketch import ClusterSketch
+from .surfaces import FloatArray
+
+_DRAWS = 1024
+_REDRAWS = 10
+_STEPS = 8
+_SEED = 20_260_730  # of the simulated points and noise: public, the same for everyone
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterErrors:
+    """Errors of K clusters, in working units.
+
+    Parameters
+    ----------
+    privacy, sampling : (K, d, d) arrays
+        Covariances of the centres.
+    share_privacy, share_sampling : (K,) arrays
+        Variances of the shares.
+    significance : (K,) array
+        Root of twice the rise of the objective without the cluster: its evidence in standard deviations.
+    stability : (K,) array
+        Share of repeated noise draws in which the cluster is found again.
+    """
+
+    privacy: FloatArray
+    sampling: FloatArray
+    share_privacy: FloatArray
+    share_sampling: FloatArray
+    significance: FloatArray
+    stability: FloatArray
+
+
+def cluster_errors(sketch: ClusterSketch, prior: Prior, found: Candidates, fit: ClusterFit) -> ClusterErrors:
+    """Return the errors of a fit."""
+    clusters = fit.clusters
+    k, d = clusters.centres.shape
+    parts = images(sketch, clusters.centres, clusters.log_widths)
+    jacobian = derivatives(sketch, clusters, parts)
+    normal, _ = normal_equations(jacobian, prior, clusters)
+    privacy = np.linalg.inv(normal + np.diag(1e-9 * np.diag(normal)))
+    moves = privacy @ (jacobian @ _record_features(sketch, clusters).T)
+    sampling = np.cov(moves) / sketch.n
+    place = np.arange(k)[:, None] + k * (1 + np.arange(d))
+    to_shares = _share_derivatives(clusters.weights)
+    return ClusterErrors(
+        privacy=privacy[place[:, :, None], place[:, None, :]],
+        sampling=sampling[place[:, :, None], place[:, None, :]],
+        share_privacy=np.einsum("ij,jk,ik->i", to_shares, privacy[:k, :k], to_shares),
+        share_sampling=np.einsum("ij,jk,ik->i", to_shares, sampling[:k, :k], to_shares),
+        significance=np.sqrt(2 * losses(sketch, fit)),
+        stability=_stability(sketch, prior, found, clusters, parts),
+    )
+
+
+def _share_derivatives(weights: FloatArray) -> FloatArray:
+    whole = float(weights.sum())
+    return np.asarray((np.eye(weights.size) - weights[:, None] / whole) / whole)
+
+
+def _record_features(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
+    """Return the measurements, in noise units, of points drawn from the clusters: (draws, 2M)."""
+    generator = np.random.default_rng(_SEED)
+    shares = clusters.weights / clusters.weights.sum()
+    label = generator.choice(clusters.count, size=_DRAWS, p=shares)
+    noise = generator.standard_normal((_DRAWS, sketch.dimension)) * np.exp(clusters.log_widths)
+    phase = sketch.inside(clusters.centres[label] + noise) @ sketch.frequencies
+    return np.concatenate([np.cos(phase) * sketch.root, np.sin(phase) * sketch.root], axis=1)
+
+
+def _stability(
+    sketch: ClusterSketch, prior: Prior, found: Candidates, clusters: Clusters, parts: FloatArray
+) -> FloatArray:
+    """Return the share of noise draws, added to the fitted clusters, in which each is found again.
+
+    Found again: a centre of the new fit lies within half the distance to the nearest other cluster, or, for
+    one cluster alone, within one spread of all the data.
+    """
+    generator = np.random.default_rng(_SEED + 1)
+    noise = generator.standard_normal((_REDRAWS, *sketch.target.shape))
+    targets = np.tensordot(clusters.weights, parts, axes=1) + noise
+    width = np.full(_REDRAWS, nearest_width(found, clusters))
+    starts = greedy(found, targets, width, clusters.count)
+    apart = np.sqrt(((clusters.centres[:, None] - clusters.centres) ** 2).sum(axis=2))
+    apart[np.diag_indices_from(apart)] = np.inf
+    reach = np.minimum(0.5 * apart.min(axis=1), float(np.linalg.norm(prior.spread)))
+    again = np.zeros(clusters.count)
+    for target, start in zip(targets, starts, strict=True):
+        new = refit(sketch.with_target(target), prior, start, _STEPS).clusters.centres
+        distance = np.sqrt(((clusters.centres[:, None] - new) ** 2).sum(axis=2)).min(axis=1)
+        again += distance <= reach
+    return again / _REDRAWS

@@ -1,0 +1,217 @@
+"""Fit K Gaussian clusters of one common width to a sketch, by penalised least squares.
+
+Objective: half the squared residual in noise units, plus `sum_k |(c_k - m) / t|^2 / 2` (centres are thought
+to be normal about the middle m with spread t, which keeps those that the release says little of from
+running away), plus a weak ridge on the logarithm of the width. Minimised by Levenberg and Marquardt's method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .cluster_sketch import ClusterSketch
+from .mode_set import BoolArray
+from .surfaces import FloatArray
+
+_SMALL_GAIN = 0.02  # of the objective (half a chi-square): a step that gains less is the last
+_LONGEST = 1.0  # step of a centre, in working units
+_FATTEST = 0.5  # step of a log-width
+_LEAST_WEIGHT = 1e-4
+_NARROWEST, _WIDEST = 0.1, 2.0  # width, in spreads of all the data
+_TRIALS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """K clusters.
+
+    Parameters
+    ----------
+    weights : (K,) array
+        Mass of each, positive; not normalised.
+    centres : (K, d) array
+        In working units.
+    log_widths : (d,) array
+        Logarithms of the standard deviations that all clusters share, per axis.
+    """
+
+    weights: FloatArray
+    centres: FloatArray
+    log_widths: FloatArray
+
+    @property
+    def count(self) -> int:
+        """Number of clusters K."""
+        return int(self.weights.size)
+
+    def plus(self, weight: float, centre: FloatArray) -> Clusters:
+        """Return these clusters and one more."""
+        return Clusters(np.append(self.weights, weight), np.vstack([self.centres, centre]), self.log_widths)
+
+    def without(self, number: int) -> Clusters:
+        """Return the clusters but one."""
+        return self.only(np.arange(self.count) != number)
+
+    def only(self, wanted: BoolArray) -> Clusters:
+        """Return some of the clusters."""
+        return Clusters(self.weights[wanted], self.centres[wanted], self.log_widths)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What is thought of the clusters before the sketch is read.
+
+    Parameters
+    ----------
+    middle, spread : (d,) arrays
+        Mean and standard deviation of all the data, in working units.
+    tightness : float
+        Spread of the centres in units of `spread`.
+    width : float
+        Width of a cluster in units of `spread`, the middle of a wide ridge.
+    width_freedom : float
+        Standard deviation of the logarithm of the common width about `width`.
+    axis_freedom : float
+        Standard deviation of the log-widths of the axes about their common one; 0 keeps them in
+        proportion to `spread`.
+    """
+
+    middle: FloatArray
+    spread: FloatArray
+    tightness: float = 0.85
+    width: float = 0.5
+    width_freedom: float = 1.0
+    axis_freedom: float = 0.0
+
+    @property
+    def centre_precision(self) -> FloatArray:
+        """One over the variance of the centres per axis, (d,)."""
+        return 1 / (self.tightness * self.spread) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterFit:
+    """Fitted clusters with what is left of the sketch.
+
+    Parameters
+    ----------
+    clusters : Clusters
+    residual : (2, M) array
+        In noise units.
+    objective : float
+    """
+
+    clusters: Clusters
+    residual: FloatArray
+    objective: float
+
+
+def images(sketch: ClusterSketch, centres: FloatArray, log_widths: FloatArray) -> FloatArray:
+    """Return the measurements of clusters of weight one, in noise units, (K, 2, M)."""
+    fade = np.exp(-0.5 * (np.exp(2 * log_widths) @ sketch.squares)) * sketch.root
+    phase = centres @ sketch.frequencies
+    out = np.empty((centres.shape[0], 2, sketch.root.size))
+    np.multiply(np.cos(phase), fade, out=out[:, 0])
+    np.multiply(np.sin(phase), fade, out=out[:, 1])
+    return out
+
+
+def evaluate(sketch: ClusterSketch, prior: Prior, clusters: Clusters) -> tuple[ClusterFit, FloatArray]:
+    """Return the fit that these clusters are, and their images (K, 2, M)."""
+    parts = images(sketch, clusters.centres, clusters.log_widths)
+    residual = sketch.target - np.tensordot(clusters.weights, parts, axes=1)
+    flat = residual.ravel()
+    value = 0.5 * float(flat @ flat) + _penalty(prior, clusters)
+    return ClusterFit(clusters, residual, value), parts
+
+
+def refit(sketch: ClusterSketch, prior: Prior, start: Clusters, most: int = 30) -> ClusterFit:
+    """Take at most so many of Levenberg and Marquardt's steps; the objective never rises."""
+    fit, parts = evaluate(sketch, prior, start)
+    damping = 1e-2
+    for _ in range(most):
+        clusters = fit.clusters
+        jacobian = derivatives(sketch, clusters, parts)
+        normal, pull = normal_equations(jacobian, prior, clusters)
+        slope = jacobian @ fit.residual.ravel() - pull
+        scale = np.diag(normal).copy()
+        for _ in range(_TRIALS):
+            step = np.asarray(np.linalg.solve(normal + np.diag(damping * scale + 1e-9), slope))
+            trial, trial_parts = evaluate(sketch, prior, _moved(clusters, step, sketch, prior))
+            if trial.objective <= fit.objective:
+                break
+            damping *= 8
+        else:
+            break
+        gain = fit.objective - trial.objective
+        fit, parts = trial, trial_parts
+        damping = max(damping / 8, 1e-7)
+        if gain < _SMALL_GAIN:
+            break
+    return fit
+
+
+def derivatives(sketch: ClusterSketch, clusters: Clusters, parts: FloatArray) -> FloatArray:
+    """Return the derivatives of the fitted measurements, (P, 2M).
+
+    Parameters in the order: weights; centres, axis after axis; log-widths.
+    """
+    d, k = sketch.dimension, clusters.count
+    m = sketch.root.size
+    out = np.empty((k + k * d + d, 2, m))
+    out[:k] = parts
+    weighted = clusters.weights[:, None, None] * parts
+    turned = np.stack([-weighted[:, 1], weighted[:, 0]], axis=1)
+    for a in range(d):
+        np.multiply(turned, sketch.frequencies[a], out=out[k + a * k : k + (a + 1) * k])
+    whole = weighted.sum(axis=0)
+    squared = np.exp(2 * clusters.log_widths)
+    np.multiply(whole, (-squared[:, None] * sketch.squares)[:, None], out=out[k + k * d :])
+    return out.reshape(-1, 2 * m)
+
+
+def normal_equations(jacobian: FloatArray, prior: Prior, clusters: Clusters) -> tuple[FloatArray, FloatArray]:
+    """Return the normal matrix with the penalty's second derivatives, and the penalty's gradient (P,)."""
+    normal = jacobian @ jacobian.T
+    k, d = clusters.centres.shape
+    pull = np.zeros(normal.shape[0])
+    at = slice(k, k + k * d)
+    precision = np.repeat(prior.centre_precision, k)
+    normal[np.arange(k, k + k * d), np.arange(k, k + k * d)] += precision
+    pull[at] = precision * (clusters.centres - prior.middle).T.ravel()
+    ridge = _width_matrix(prior, d)
+    normal[k + k * d :, k + k * d :] += ridge
+    pull[k + k * d :] = ridge @ _relative_widths(prior, clusters)
+    return normal, pull
+
+
+def _relative_widths(prior: Prior, clusters: Clusters) -> FloatArray:
+    return np.asarray(clusters.log_widths - np.log(prior.width * prior.spread))
+
+
+def _width_matrix(prior: Prior, d: int) -> FloatArray:
+    mean = np.full((d, d), 1 / d)
+    between = max(prior.axis_freedom, 1e-4) ** -2
+    return np.asarray(mean / d / prior.width_freedom**2 + between * (np.eye(d) - mean))
+
+
+def _penalty(prior: Prior, clusters: Clusters) -> float:
+    away = (clusters.centres - prior.middle) ** 2 @ prior.centre_precision
+    relative = _relative_widths(prior, clusters)
+    ridge = float(relative @ _width_matrix(prior, relative.size) @ relative)
+    return 0.5 * (float(away.sum()) + ridge)
+
+
+def _moved(clusters: Clusters, step: FloatArray, sketch: ClusterSketch, prior: Prior) -> Clusters:
+    """Return the clusters after a step, shortened and kept inside what is allowed."""
+    k, d = clusters.centres.shape
+    centre_step = np.clip(step[k : k + k * d].reshape(d, k).T, -_LONGEST, _LONGEST)
+    width_step = np.clip(step[k + k * d :], -_FATTEST, _FATTEST)
+    low, high = np.log(_NARROWEST * prior.spread), np.log(_WIDEST * prior.spread)
+    return Clusters(
+        np.maximum(clusters.weights + step[:k], _LEAST_WEIGHT),
+        sketch.inside(clusters.centres + centre_step),
+        np.clip(clusters.log_widths + width_step, low, high),
+    )

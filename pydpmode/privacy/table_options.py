@@ -1,0 +1,65 @@
+"""Checks of what is said about a table when it is opened: by the schema alone, before any row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..budget import Unit, as_number, as_whole
+from ..errors import InvalidArgument
+from .bounds import Bounds, read_bounds
+from .row_errors import reading_rows
+from .sources import open_source, takes_names
+from .table_source import TableSource
+
+
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Check that an option is one of those allowed."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidArgument(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def check_person(source: TableSource, unit: Unit, person: str | None) -> str | None:
+    """Return the column that identifies persons, after checking that it goes with the unit."""
+    if (unit == "person") != (person is not None):
+        raise InvalidArgument(
+            "unit='person' and person='column that identifies persons' go together; "
+            f"got unit={unit!r}, person={person!r}"
+        )
+    if person is not None and person not in source.names:
+        source.kind(person)
+    return person
+
+
+def check_weights(
+    source: TableSource, unit: Unit, weights: str | None, max_weight: float | None
+) -> tuple[str | None, float | None]:
+    """Return the column of weights and its public ceiling, checked."""
+    if weights is None and max_weight is None:
+        return None, None
+    if weights is None or max_weight is None:
+        raise InvalidArgument(
+            "weights='column' and a public ceiling max_weight= go together; give both or none"
+        )
+    if unit == "person":
+        raise InvalidArgument("weights are for unit='row'; with unit='person' each person has one vote")
+    source.check_columns([weights])
+    ceiling = as_number(max_weight, "max_weight")
+    if not (math.isfinite(ceiling) and ceiling > 0):
+        raise InvalidArgument(f"max_weight must be a finite number > 0, got {ceiling!r}")
+    return weights, ceiling
+
+
+def check_count(name: str, value: object) -> int | None:
+    """Return a whole number >= 1, or None when none was given."""
+    return None if value is None else as_whole(value, name, 1)
+
+
+def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
+    names = columns if takes_names(data) else None
+    source = reading_rows(lambda: open_source(data, columns=names))
+    checked = read_bounds(bounds, source, columns or ())
+    source.check_columns(tuple(checked))
+    return tuple(checked)

@@ -1,0 +1,182 @@
+"""What a clustering pipeline releases: components, clusters of their scores, and the way back to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+import pandas as pd
+
+from ..budget import PrivacySpent
+from ..errors import SurfaceFileError
+from .clustering_results import ClusteringResults
+from .preprocessing import PCAResults
+
+if TYPE_CHECKING:
+    from .summary_tables import ReleaseSummary
+
+FORMAT, VERSION = "pydpmode clustering pipeline", 1
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PipelineResults:
+    """Clusters of many columns, with everything that was released on the way. No row is inside.
+
+    Parameters
+    ----------
+    components : PCAResults
+        The released centre and components.
+    clustering : ClusteringResults
+        The clusters of the scores.
+    shares : mapping of str to float
+        Share of the squared noise budget of each step.
+    epsilon, delta : float
+        All steps together.
+    warnings : tuple of str
+        Those of the pipeline itself; each step keeps its own.
+    label : str
+    """
+
+    components: PCAResults
+    clustering: ClusteringResults
+    shares: Mapping[str, float]
+    epsilon: float
+    delta: float
+    warnings: tuple[str, ...] = ()
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shares", MappingProxyType(dict(self.shares)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that went in."""
+        return self.components.columns
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return self.clustering.n_clusters
+
+    @property
+    def centres(self) -> pd.DataFrame:
+        """Centres in the original columns, one row per cluster, the largest share first."""
+        return self.inverse_transform(self.clustering.centres)
+
+    @property
+    def std_errors(self) -> pd.DataFrame:
+        """Standard errors of `centres`, carried from the clusters' errors along the components.
+
+        They do not cover the error of the released centre and components themselves: see
+        `components.location_errors` and `components.angles`.
+        """
+        units = np.sqrt(self.components.explained_variance) if self.components.whiten else 1.0
+        rows = (self.components.components.T * units) * self.components.scale[:, None]
+        out = []
+        for cluster in range(1, self.n_clusters + 1):
+            covariance = self.clustering.cov_params(cluster).to_numpy()
+            out.append(np.sqrt(np.einsum("ij,jk,ik->i", rows, covariance, rows)))
+        return pd.DataFrame(out, index=self.clustering.centres.index, columns=list(self.columns))
+
+    @property
+    def mass(self) -> pd.Series[float]:
+        """Share of the records in each cluster."""
+        return self.clustering.mass
+
+    @property
+    def labels_(self) -> NoReturn:
+        """Refused: labels of the private rows are not part of the release."""
+        raise AttributeError(
+            "there are no labels_: a label is one value per private row, and the result holds no rows. "
+            "predict(rows) gives labels of your own private rows for local use, not covered by the guarantee"
+        )
+
+    @property
+    def privacy(self) -> tuple[PrivacySpent, ...]:
+        """The statement of each release, in order."""
+        last = self.clustering.privacy
+        return self.components.privacy + (() if last is None else (last,))
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a seed made any of the noise: then nothing here is private."""
+        return any(spent.simulated for spent in self.privacy)
+
+    def transform(self, new: Any) -> pd.DataFrame:
+        """Return the scores of new or public data."""
+        return self.components.transform(new)
+
+    def inverse_transform(self, scores: Any) -> pd.DataFrame:
+        """Map scores, such as cluster centres, to the original columns."""
+        return self.components.inverse_transform(scores)
+
+    def predict(self, new: Any) -> pd.Series[Any]:
+        """Return the cluster of each row of `new`, given in the original columns.
+
+        Labels of the private rows themselves are NOT covered by the guarantee.
+        """
+        return self.clustering.predict(self.transform(new))
+
+    def summary(self, level: float = 0.95) -> ReleaseSummary:
+        """Return a statsmodels `Summary`: the steps, the centres in scores, and the notes of each step."""
+        from .pipeline_summary import pipeline_summary
+
+        return pipeline_summary(self, level)
+
+    def to_dict(self, *, surface: bool = True) -> dict[str, Any]:
+        """Return a JSON-ready dictionary."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "components": self.components.to_dict(),
+            "clustering": self.clustering.to_dict(surface=surface),
+            "shares": dict(self.shares),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "warnings": list(self.warnings),
+            "label": self.label,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`.
+
+        Raises
+        ------
+        SurfaceFileError
+            When `data` is not what `to_dict` writes.
+        """
+        if not isinstance(data, Mapping) or (data.get("format"), data.get("version")) != (FORMAT, VERSION):
+            raise SurfaceFileError(f"this is not a {FORMAT} of this version of pydpmode")
+        try:
+            return cls(
+                components=PCAResults.from_dict(data["components"]),
+                clustering=ClusteringResults.from_dict(data["clustering"]),
+                shares={str(k): float(v) for k, v in data["shares"].items()},
+                epsilon=float(data["epsilon"]),
+                delta=float(data["delta"]),
+                warnings=tuple(data["warnings"]),
+                label=str(data["label"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            if isinstance(problem, SurfaceFileError):
+                raise
+            raise SurfaceFileError(f"the {FORMAT} is damaged: {type(problem).__name__}") from problem
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "shares": dict(self.shares)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def __repr__(self) -> str:
+        cost = f"epsilon={self.epsilon:.4g}, delta={self.delta:g} in {len(self.privacy)} releases"
+        cost += ", SIMULATED: NOT PRIVATE" if self.simulated else ""
+        return (
+            f"<{type(self).__name__}: {self.n_clusters} clusters of {len(self.columns)} columns; {cost}>\n"
+            "Go on with .summary(), .centres, .components, .clustering, .predict(new)"
+        )

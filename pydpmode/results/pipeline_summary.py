@@ -1,0 +1,93 @@
+"""Summary of a clustering pipeline: what each step cost, and the clusters in scores and in columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from .number_text import shorten
+from .pipeline_results import PipelineResults
+from .preprocessing_summary import SIMULATED
+from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block
+
+_COLUMNS_SHOWN = 8
+
+
+def pipeline_summary(result: PipelineResults, level: float = 0.95) -> ReleaseSummary:
+    """Return the summary of a clustering pipeline."""
+    blocks = [Block([[SIMULATED]], "c")] if result.simulated else []
+    first = result.privacy[0]
+    verb = "replacing" if first.adjacency == "replace" else "adding or removing"
+    left = [
+        ("Records used", f"{result.clustering.facts.n_records:.0f}"),
+        ("Columns", str(len(result.columns))),
+        ("Components", str(len(result.components.names))),
+        ("Clusters", str(result.n_clusters)),
+    ]
+    if result.label:
+        left.insert(0, ("Label", shorten(result.label, NAME_WIDTH)))
+    right = [
+        ("Epsilon", f"{result.epsilon:.4g} (all releases)"),
+        ("Delta", f"{result.delta:.4g}"),
+        ("Protects against", f"{verb} one {first.unit}"),
+        ("Values outside bounds", "clipped" if first.outside == "clip" else "ignored"),
+    ]
+    blocks += [facts_block(left, right), _steps(result), _clusters(result, level), _columns(result)]
+    angles = ", ".join(f"{angle:.0f}" for angle in result.components.angles)
+    notes = [
+        f"Components: the noise turns them by {angles} degrees (root mean square).",
+        "Errors of centres are of the clusters alone; those of the released centre and components come on "
+        "top (components.location_errors, components.angles).",
+        replace(first, epsilon=result.epsilon, delta=result.delta).statement(),
+        *result.components.warnings,
+        *result.clustering.warnings,
+        *result.warnings,
+    ]
+    title = "Private clusters of many columns"
+    return ReleaseSummary(
+        title + (", simulated noise (NOT PRIVATE)" if result.simulated else ""), blocks, notes
+    )
+
+
+def _steps(result: PipelineResults) -> Block:
+    rows = [
+        [name, spent.mechanism, f"{100 * share:.0f}%", f"{spent.epsilon:.4g}", f"{spent.noise_scale:.4g}"]
+        for (name, share), spent in zip(result.shares.items(), result.privacy, strict=True)
+    ]
+    return Block(rows, "llrrr", ("step", "mechanism", "share", "epsilon", "noise scale"))
+
+
+def _clusters(result: PipelineResults, level: float) -> Block:
+    table = result.clustering
+    at, errors = (
+        table.centres.to_numpy(),
+        table.std_errors["total"].to_numpy().reshape(-1, len(table.columns)),
+    )
+    limits = table.conf_int(level).to_numpy().reshape(*at.shape, 2)
+    mass = table.mass.to_numpy()
+    rows = [
+        [
+            f"{number + 1}" if k == 0 else "",
+            f"{100 * mass[number]:.1f}%" if k == 0 else "",
+            name,
+            f"{at[number, k]:.3g}",
+            f"{errors[number, k]:.2g}",
+            *(f"{limit:.3g}" for limit in limits[number, k]),
+        ]
+        for number in range(result.n_clusters)
+        for k, name in enumerate(table.columns)
+    ]
+    tail = (1 - level) / 2
+    headers = ("cluster", "share", "score", "centre", "s.e.", f"[{tail:.3g}", f"{1 - tail:.4g}]")
+    return Block(rows, "lrlrrrr", headers)
+
+
+def _columns(result: PipelineResults) -> Block:
+    """Return the centres in the columns that differ most between clusters."""
+    centres = result.centres.to_numpy(dtype=float)
+    spread = centres.std(axis=0) / result.components.scale
+    shown = np.argsort(-spread, kind="stable")[:_COLUMNS_SHOWN]
+    rows = [[str(i + 1), *(f"{value:.4g}" for value in row[shown])] for i, row in enumerate(centres)]
+    names = [shorten(result.columns[j], 9) for j in shown]
+    return Block(rows, "l" + "r" * len(shown), ("cluster", *names))

@@ -1,0 +1,210 @@
+"""What fails while rows are read carries none of them: not in its text, its frames, or the errors before it."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pydpmode as dpm
+from pydpmode.cli import main
+from pydpmode.errors import ReadingFailed, UnsupportedSource
+from pydpmode.privacy import grams, private_data, quantiles
+from pydpmode.privacy.row_errors import reading_rows
+
+CANARIES = (271.8281828459045, 314.1592653589793, 161.8033988749895)
+BOUNDS = {"value": (100.0, 400.0)}
+PACKAGE = str(Path(dpm.__file__).parent)
+
+
+def table() -> pd.DataFrame:
+    values = np.random.default_rng(0).uniform(150, 320, 1500)
+    values[:3] = CANARIES
+    return pd.DataFrame({"value": values})
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is not None and one not in found:
+            found.append(one)
+            waiting += [one.__cause__, one.__context__]
+    return found
+
+
+def blobs_of(trace: TracebackType | None) -> list[bytes]:
+    """Return every variable of the package's frames, as text and as bytes."""
+    out = []
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code.co_filename.startswith(PACKAGE):
+            for value in frame.f_locals.values():
+                out.append(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
+        trace = trace.tb_next
+    return out
+
+
+def assert_no_canary(error: BaseException) -> None:
+    blobs = [b for one in chain(error) for b in blobs_of(one.__traceback__)]
+    # With the source lines and all variables, as an error tracker would send them.
+    blobs += ["".join(traceback.format_exception(one)).encode() for one in chain(error)]
+    blobs += [repr(one.args).encode() for one in chain(error)]
+    for value in CANARIES:
+        for mark in (np.float64(value).tobytes(), repr(value)[:8].encode()):
+            assert not any(mark in blob for blob in blobs)
+
+
+def plain(*_: Any, **__: Any) -> Any:
+    raise MemoryError
+
+
+def chained(_: Any, values: np.ndarray, *__: Any) -> Any:
+    first = float(values[0, 0])
+    try:
+        raise KeyError(first)
+    except KeyError as problem:
+        raise ValueError(f"cannot use {first}") from problem
+
+
+def implicit(_: Any, values: np.ndarray, *__: Any) -> Any:
+    first = float(values[0, 0])
+    try:
+        return {}[first]
+    except KeyError:
+        raise MemoryError from None
+
+
+FIT: dict[str, dict[str, Any]] = {
+    "surface": {},
+    "private": {"bandwidth": "private"},
+    "grams": {"mechanism": "grams"},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "name", "broken"),
+    [
+        ("surface", private_data, "feature_sum", plain),
+        ("surface", private_data, "feature_sum", chained),
+        ("surface", private_data, "feature_sum", implicit),
+        ("surface", private_data, "add_noise", plain),
+        ("surface", private_data, "clip_block", plain),
+        ("private", quantiles, "exponential_draw", plain),
+        ("private", private_data, "cell_weights", plain),
+        ("grams", grams, "_noise", plain),
+        ("grams", grams, "stabilised_score", plain),
+    ],
+)
+def test_a_failure_anywhere_in_a_pass(
+    kind: str, owner: Any, name: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, broken)
+    study = dpm.PrivateData(table(), bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-6))
+    with pytest.raises((MemoryError, ReadingFailed)) as caught:
+        dpm.DensityModes(study, **FIT[kind]).fit(epsilon=0.5)
+    assert_no_canary(caught.value)
+    assert chain(caught.value) == [caught.value]
+    assert [entry.status for entry in study.ledger.entries()] == ["charged, unfinished"]
+
+
+def test_the_text_of_another_librarys_error_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_data, "feature_sum", chained)
+    with pytest.raises(
+        ReadingFailed, match="ValueError while rows were read; its text is withheld"
+    ) as caught:
+        dpm.DensityModes(table(), bounds=BOUNDS).fit(epsilon=0.5, delta=1e-6)
+    assert_no_canary(caught.value)
+
+
+def test_own_errors_and_interrupts_keep_their_kind() -> None:
+    for kind in (UnsupportedSource, FileNotFoundError, MemoryError, KeyboardInterrupt, SystemExit):
+
+        def fail(kind: Any = kind) -> None:
+            raise kind("said so")
+
+        with pytest.raises(kind, match="said so"):
+            reading_rows(fail)
+
+
+class Shy(float):
+    """A number that tells itself when it is read."""
+
+    def __float__(self) -> float:
+        raise RuntimeError(float.__repr__(self))
+
+
+class Untouchable:
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        raise ValueError(self.value)
+
+
+def test_objects_that_tell_themselves() -> None:
+    with pytest.raises(ReadingFailed) as caught:
+        dpm.DensityModes([Shy(v) for v in table()["value"]], bounds=(100, 400)).fit(epsilon=1.0, delta=1e-6)
+    assert "withheld" in str(caught.value)
+    assert_no_canary(caught.value)
+    persons = table().assign(who=[Untouchable(v) for v in table()["value"]])
+    with pytest.raises(ReadingFailed) as caught:
+        dpm.PrivateData(persons, bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-6), unit="person", person="who")
+    assert "".join(traceback.format_exception(caught.value)).count("271.8281") == 0
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_damaged_files(adjacency: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    text = gzip.compress(table().to_csv(index=False).encode())
+    path.write_bytes(text[: len(text) // 2])
+    more = {"n_guess": 1500} if adjacency == "add_remove" else {}
+    with pytest.raises(UnsupportedSource) as caught:
+        dpm.PrivateData(path, bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-6), adjacency=adjacency, **more)
+    assert_no_canary(caught.value)
+    whole = tmp_path / "t.parquet"
+    table().to_parquet(whole, row_group_size=100)
+    data = bytearray(whole.read_bytes())
+    data[4:404] = b"\x07" * 400
+    whole.write_bytes(data)
+    study = dpm.PrivateData(whole, bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-6), adjacency=adjacency, **more)
+    with pytest.raises(UnsupportedSource) as caught:
+        dpm.DensityModes(study).fit(epsilon=1.0)
+    assert_no_canary(caught.value)
+
+
+def test_a_half_made_object_can_be_shown() -> None:
+    """Tools that show a traceback's variables must not fail on the object whose making failed."""
+    made = dpm.PrivateData.__new__(dpm.PrivateData)
+    assert repr(made) == "PrivateData(not opened)"
+
+
+@pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
+@pytest.mark.parametrize("form", ["text", "html", "latex", "csv"])
+def test_the_command_line_and_pictures_hold_no_row(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    data, picture = tmp_path / "t.csv", tmp_path / "p.svg"
+    table().to_csv(data, index=False)
+    arguments = ["modes", str(data), "--bounds", "value=100:400", "--epsilon", "1", "--delta", "1e-6"]
+    more = ["--format", form, "--plot", str(picture), "--json", str(tmp_path / "r.json")]
+    more += ["--surface", str(tmp_path / "s.json"), "--ledger", str(tmp_path / "l.jsonl")]
+    with caplog.at_level(logging.DEBUG), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert main([*arguments, *more]) == 0
+    shown = capsys.readouterr()
+    texts = [shown.out, shown.err, caplog.text, *(str(w.message) for w in caught)]
+    texts += [path.read_text() for path in tmp_path.iterdir() if path != data]
+    assert len(texts) > 7
+    for value in CANARIES:
+        assert not any(repr(value)[:8] in text for text in texts)

@@ -1,0 +1,179 @@
+"""Clusters fitted to a sketch: derivatives, recovery, errors against repeated noise, and their number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pydpmode.errors import InvalidArgument
+from pydpmode.numerics.cluster_bandwidth import cluster_bandwidth
+from pydpmode.numerics.cluster_candidates import nonnegative_weights
+from pydpmode.numerics.cluster_fit import (
+    Clusters,
+    Prior,
+    derivatives,
+    evaluate,
+    images,
+    normal_equations,
+    refit,
+)
+from pydpmode.numerics.cluster_pilot import pilot
+from pydpmode.numerics.cluster_set import fit_clusters, mode_starts
+from pydpmode.numerics.cluster_sketch import ClusterSketch
+from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
+from pydpmode.numerics.feature_sums import feature_sum
+from pydpmode.numerics.spectral_surfaces import spectral_surface
+
+
+def make_surface(x: np.ndarray, h: float, noise: float, seed: int, pairs: int = 1200, half: float = 4.0):
+    n, d = x.shape
+    names, box = tuple(f"x{i}" for i in range(d)), (np.full(d, -half), np.full(d, half))
+    design: Design = (
+        LatticeDesign(names, *box, np.full(d, h))
+        if d <= 3
+        else RandomDesign(names, *box, np.full(d, h), n_pairs=pairs, frequency_seed=seed)
+    )
+    total, sums = feature_sum(design, np.ascontiguousarray(np.clip(x, -half, half).T))
+    variance = noise**2 / (design.pair_weights * n**2)
+    parts = np.random.default_rng(seed).normal(size=(2, design.n_pairs)) * np.sqrt(variance)
+    return spectral_surface(design, sums / total + parts[0] + 1j * parts[1], variance, float(n))
+
+
+def three(d: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    centres = 3.0 * np.vstack([np.zeros(d), np.eye(d)])[:3] - 1.0
+    return centres[generator.integers(0, len(centres), n)] + 0.6 * generator.normal(size=(n, d)), centres
+
+
+def some_fit(d: int = 2):
+    x, centres = three(d, 2000, 1)
+    sketch = ClusterSketch.of(make_surface(x, 0.8, 5.0, 1))
+    sketch, middle, spread = pilot(sketch, sketch.widths / 6)
+    prior = Prior(middle, spread, axis_freedom=0.3)
+    at = sketch.from_columns(centres + 0.1)
+    return sketch, prior, Clusters(np.array([0.3, 0.4, 0.3]), at, np.log(0.6 * spread))
+
+
+@pytest.mark.parametrize("d", [2, 4])
+def test_derivatives_are_those_of_the_objective(d: int) -> None:
+    sketch, prior, clusters = some_fit(d)
+    fit, parts = evaluate(sketch, prior, clusters)
+    jacobian = derivatives(sketch, clusters, parts)
+    _, pull = normal_equations(jacobian, prior, clusters)
+    slope = -(jacobian @ fit.residual.ravel()) + pull
+    k = clusters.count
+
+    def moved(position: int, step: float) -> float:
+        theta = np.concatenate([clusters.weights, clusters.centres.T.ravel(), clusters.log_widths])
+        theta[position] += step
+        new = Clusters(theta[:k], theta[k : k + k * d].reshape(d, k).T, theta[k + k * d :])
+        return evaluate(sketch, prior, new)[0].objective
+
+    for position in range(slope.size):
+        numeric = (moved(position, 1e-5) - moved(position, -1e-5)) / 2e-5
+        assert slope[position] == pytest.approx(numeric, rel=1e-4, abs=1e-3 * np.abs(slope).max())
+
+
+def test_a_refit_never_rises_and_finds_the_centres() -> None:
+    sketch, prior, clusters = some_fit()
+    before = evaluate(sketch, prior, clusters)[0]
+    after = refit(sketch, prior, clusters)
+    assert after.objective < before.objective
+    truth = three(2, 10, 1)[1]
+    assert np.abs(sketch.to_columns(after.clusters.centres) - truth).max() < 0.15
+
+
+def test_the_image_of_a_cluster_is_the_mean_of_its_records() -> None:
+    sketch, _, _ = some_fit(4)
+    middle = sketch.from_columns(np.zeros((1, 4)))
+    x = np.random.default_rng(0).normal(size=(20_000, 4)) * 0.5
+    z = sketch.from_columns(x)
+    phase = z[:, :] @ sketch.frequencies[:, :50]
+    mean = np.cos(phase).mean(axis=0) * sketch.root[:50]
+    image = images(sketch, middle, np.log(np.full(4, 0.5 / sketch.unit[0])))[0, 0, :50]
+    assert np.abs(mean - image).max() < 0.03 * sketch.root.max()
+
+
+def test_turning_and_back() -> None:
+    sketch, _, _ = some_fit(4)
+    points = np.random.default_rng(0).uniform(-4, 4, (5, 4))
+    assert sketch.to_columns(sketch.from_columns(points)) == pytest.approx(points)
+    outside = sketch.to_columns(sketch.inside(sketch.from_columns(points * 3)))
+    assert outside == pytest.approx(np.clip(points * 3, -4, 4))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 6])
+def test_known_and_unknown_number(d: int) -> None:
+    x, centres = three(d, 3000, d)
+    surface = make_surface(x, 0.8, 5.0, d)
+    known = fit_clusters(surface, len(centres))
+    distance = np.linalg.norm(known.centres[:, None] - centres, axis=2).min(axis=0)
+    assert distance.max() < 0.2
+    assert known.shares.sum() == pytest.approx(1)
+    assert (np.diff(known.shares) <= 0).all()
+    assert fit_clusters(surface).count == len(centres)
+
+
+def test_errors_against_repeated_noise_and_samples() -> None:
+    """Fresh rows and fresh noise: squared errors over stated variances average to about one."""
+    ratios, shares = [], []
+    for seed in range(25):
+        x, centres = three(2, 1500, 100 + seed)
+        found = fit_clusters(make_surface(x, 0.8, 8.0, seed), 3)
+        order = np.linalg.norm(found.centres[:, None] - centres, axis=2).argmin(axis=1)
+        stated = np.einsum("kii->ki", found.covariance_privacy + found.covariance_sampling)
+        ratios.append((found.centres - centres[order]) ** 2 / stated)
+        variance = found.share_privacy**2 + found.share_sampling**2
+        shares.append((found.shares - 1 / 3) ** 2 / variance)
+    assert 0.7 < np.mean(ratios) < 1.4
+    assert 0.6 < np.mean(shares) < 1.5
+
+
+def test_pure_noise_is_one_cluster_with_no_false_company() -> None:
+    x = np.random.default_rng(3).normal(size=(2000, 3)) @ np.array([[1, 0.8, 0], [0, 0.5, 0], [0, 0, 1.0]])
+    counts = [fit_clusters(make_surface(x, 1.0, 6.0, seed)).count for seed in range(8)]
+    assert counts.count(1) >= 7
+
+
+def test_the_pilot_finds_offset_and_scale() -> None:
+    x = np.random.default_rng(0).normal(size=(3000, 2)) * [0.4, 1.6] + [1.5, -0.5]
+    sketch = ClusterSketch.of(make_surface(x, 0.8, 5.0, 1))
+    turned, middle, spread = pilot(sketch, sketch.widths / 6)
+    assert turned.to_columns(middle[None])[0] == pytest.approx([1.5, -0.5], abs=0.2)
+    assert spread.max() / spread.min() > 1.5
+    apart = np.repeat([[-2.5, -2.5], [2.5, 2.5]], 1000, axis=0)
+    both = fit_clusters(make_surface(apart, 0.8, 5.0, 1), 2)
+    assert np.sort(both.centres[:, 0]) == pytest.approx([-2.5, 2.5], abs=0.1)
+
+
+def test_starts_for_modes_only_where_a_grid_cannot_go() -> None:
+    x, centres = three(4, 2000, 1)
+    starts = mode_starts(make_surface(x, 0.8, 5.0, 1), 3)
+    assert starts is not None
+    assert np.linalg.norm(starts[:, None] - centres, axis=2).min(axis=0).max() < 0.5
+    assert mode_starts(make_surface(x[:, :2], 0.8, 5.0, 1), 3) is None
+
+
+def test_what_has_no_coefficients_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="centres='modes'"):
+        ClusterSketch.of(object())
+    x, _ = three(4, 500, 1)
+    marginal = make_surface(x, 0.8, 5.0, 1).marginal(["x0", "x1"])
+    with pytest.raises(InvalidArgument, match="marginal"):
+        ClusterSketch.of(marginal)
+
+
+def test_the_bandwidth_rule() -> None:
+    widths = np.array([6.0, 12.0, 6.0, 6.0])
+    h = cluster_bandwidth(widths, n=6000, noise_scale=10.0, n_clusters=16)
+    assert h == pytest.approx(widths / 6 * 0.88 * 0.5)
+    assert (cluster_bandwidth(widths, n=60, noise_scale=10.0, n_clusters=16) > h).all()
+    assert cluster_bandwidth(widths, n=2, noise_scale=1e9, n_clusters=1) == pytest.approx(widths / 4)
+    eight = cluster_bandwidth(widths, n=6000, noise_scale=10.0, n_clusters=8)
+    assert cluster_bandwidth(widths, n=6000, noise_scale=10.0, n_clusters=None) == pytest.approx(eight)
+
+
+def test_nonnegative_weights() -> None:
+    rows = np.array([[1.0, 0, 0], [1.0, 1.0, 0]])
+    assert nonnegative_weights(rows, np.array([2.0, 1.0, 5.0])) == pytest.approx([1, 1], abs=1e-4)
+    assert nonnegative_weights(rows, np.array([1.0, -2.0, 0.0])) == pytest.approx([1, 0], abs=1e-4)

@@ -1,0 +1,141 @@
+"""The scikit-learn twins: its own checks, clones, pipelines, and what a fit costs."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import pydpmode as dpm
+from pydpmode import datasets
+from pydpmode.errors import BudgetExceeded, InvalidArgument, InvalidBudget, MissingBounds, NonNumericColumn
+from pydpmode.sklearn import DPModalClustering, DPModes
+
+TWINS = (DPModes, DPModalClustering)
+
+# scikit-learn's checks that cannot pass here, and why.
+EXPECTED_FAILURES = {
+    "check_dtype_object": "dtypes are the public schema: object columns are refused, since converting them "
+    "would raise an error that tells of a value",
+    "check_clustering": "it needs labels_, one value per private row, which a fitted estimator must not hold",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [
+        DPModes(epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=4.0, n_features=1024),
+        DPModalClustering(
+            epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=4.0, n_features=1024, n_clusters=2
+        ),
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def centres_of(model: Any) -> np.ndarray:
+    return np.asarray(model.modes_ if isinstance(model, DPModes) else model.cluster_centers_)
+
+
+@pytest.fixture(scope="module")
+def four() -> pd.DataFrame:
+    return datasets.four_gaussians(3000, seed=1)[0]
+
+
+def test_a_twin_gives_what_the_model_gives(four: pd.DataFrame) -> None:
+    box = {"x": (-8, 8), "y": (-8, 8)}
+    modes = DPModes(epsilon=1.0, delta=1e-6, bounds=(-8, 8), random_state=1).fit(four)
+    direct = dpm.DensityModes(four, bounds=box).fit(1.0, 1e-6, seed=1)
+    np.testing.assert_array_equal(modes.modes_, direct.mode_set.locations)
+    clusters = DPModalClustering(1.0, 1e-6, bounds=box, n_clusters=4, random_state=1).fit(four)
+    straight = dpm.ModalClustering(four, bounds=box, n_clusters=4).fit(1.0, 1e-6, seed=1)
+    np.testing.assert_array_equal(clusters.cluster_centers_, straight.centres.to_numpy())
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_new_rows_get_the_nearest_centre(twin: Any, four: pd.DataFrame) -> None:
+    model = twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8), random_state=1).fit(four)
+    centres = centres_of(model)
+    assert centres.shape == (4, 2)
+    assert model.feature_names_in_.tolist() == ["x", "y"]
+    labels = model.predict(pd.DataFrame({"x": [3.0, -3.0, np.nan], "y": [3.0, -3.0, 0.0]}))
+    assert labels[0] != labels[1]
+    assert labels[2] == -1
+    np.testing.assert_allclose(centres[labels[0]], [3, 3], atol=0.5)
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_clone_copies_parameters_and_no_budget(twin: Any, four: pd.DataFrame, tmp_path: Path) -> None:
+    guarded = twin(epsilon=0.6, bounds=(-8, 8), budget=dpm.Budget(1.0, 1e-6), ledger=tmp_path / "study.jsonl")
+    first, second = clone(guarded), clone(guarded)
+    assert first.get_params() == guarded.get_params()
+    first.fit(four)
+    second.set_params(epsilon=0.7).fit(four)
+    with pytest.raises(BudgetExceeded):
+        clone(guarded).fit(four)
+    study = dpm.PrivateData(
+        four, bounds={"x": (-8, 8)}, budget=dpm.Budget(1.0, 1e-6), ledger=tmp_path / "study.jsonl"
+    )
+    assert len(study.ledger.entries()) == 2
+    assert study.ledger.spent() <= 1.0
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_private_data_as_x_is_guarded_by_its_ledger(twin: Any, four: pd.DataFrame) -> None:
+    study = dpm.PrivateData(four, bounds={"x": (-8, 8), "y": (-8, 8)}, budget=dpm.Budget(1.0, 1e-6))
+    model = twin(epsilon=0.8).fit(study)
+    assert model.feature_names_in_.tolist() == ["x", "y"]
+    with pytest.raises(BudgetExceeded):
+        clone(model).fit(study)
+    with pytest.raises(InvalidArgument, match="already"):
+        twin(epsilon=0.1, bounds=(-8, 8)).fit(study)
+    with pytest.raises(InvalidArgument, match="labels of private rows"):
+        model.predict(study)
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_in_a_pipeline_with_a_public_transform(twin: Any, four: pd.DataFrame) -> None:
+    halve = FunctionTransformer(lambda x: x / 2)
+    chain = make_pipeline(halve, twin(epsilon=1.0, delta=1e-6, bounds=(-4, 4), random_state=1))
+    labels = chain.fit_predict(four.to_numpy())
+    assert set(labels) == {0, 1, 2, 3}
+    np.testing.assert_array_equal(chain.predict(four.to_numpy()), labels)
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_fitted_estimator_holds_no_row(twin: Any, four: pd.DataFrame) -> None:
+    table = four.copy()
+    table.iloc[5, 0] = 1.2345678901234567
+    model = twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8)).fit(table)
+    stored = pickle.dumps(model)
+    assert np.float64(1.2345678901234567).tobytes() not in stored
+    assert not hasattr(model, "labels_")
+    assert not model.result_.simulated
+    np.testing.assert_array_equal(centres_of(pickle.loads(stored)), centres_of(model))
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_what_is_refused_and_in_which_words(twin: Any, four: pd.DataFrame) -> None:
+    with pytest.raises(InvalidBudget, match="epsilon is missing"):
+        twin(delta=1e-6, bounds=(-8, 8)).fit(four)
+    with pytest.raises(InvalidBudget, match="delta is missing"):
+        twin(epsilon=1.0, bounds=(-8, 8)).fit(four)
+    with pytest.raises(MissingBounds, match="public bounds are missing"):
+        twin(epsilon=1.0, delta=1e-6).fit(four)
+    with pytest.raises(InvalidArgument, match="go together"):
+        twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8), budget=dpm.Budget(1.0, 1e-6)).fit(four)
+    with pytest.raises(InvalidArgument, match="random_state must be None"):
+        twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8), random_state=np.random.RandomState(0)).fit(four)
+    with pytest.raises(NonNumericColumn) as caught:
+        twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8)).fit([["canary", "1"], ["2", "3"]])
+    assert "canary" not in str(caught.value)
