@@ -13,7 +13,9 @@
 #' @param kind Kind of the curves; see Details.
 #' @param false_branch_rate Chance that any certified branch is only noise (0.05).
 #' @param n_features Number of random frequencies with three predictors.
-#' @details `kind = "branches"` (the default): curves, wherever they bend.
+#' @details `kind = "branches"` (the default): curves, wherever they bend. `kind = "linear"`: the line (or plane) with the most
+#'   density along it (Yao and Li 2014), for one or two predictors; `coef()`, `confint()`, `vcov()` and `tidy()` are then those
+#'   of its coefficients, and the branches stay in `$branches`.
 #' @return An object of class `dp_modal_regression` and `dp_result`: a plain list, safe to save.
 #' @seealso [predict.dp_modal_regression()]
 #' @examplesIf dpmode:::python_works()
@@ -128,12 +130,33 @@ wire_predictors <- function(newdata) {
 #' @param newdata New predictor values.
 #' @param row.names,optional Not used.
 #' @param ... Not used.
-#' @return `coef()` and `as.data.frame()`: the branches on the public grid, one row per grid point and branch.
+#' @param group,source For `vcov()` of a line: which level of the grouping column, and which part of the error: `"total"`,
+#'   `"privacy"` or `"sampling"`.
+#' @return For a line (`kind = "linear"`) the coefficients, named by term. Otherwise, `coef()` and `as.data.frame()`: the branches on the public grid, one row per grid point and branch.
 #'   `confint()`: a matrix with the ends for these rows. `tidy()`: the same with broom's names: `component` is the branch,
 #'   `proportion` its share of the conditional mass, `statistic` its density over its standard deviation.
 #'   `glance()`: one row. `augment()`: the predictions joined to the rows of `newdata`.
 #' @export
-coef.dp_modal_regression <- function(object, ...) object$branches
+coef.dp_modal_regression <- function(object, ...) {
+  if (!is_line(object)) return(object$branches)
+  stats::setNames(object$coefficients$estimate, coefficient_names(object))
+}
+
+is_line <- function(x) !is.null(x$coefficients)
+
+coefficient_names <- function(x) {
+  terms <- as.character(x$coefficients$term)
+  if (is.null(x$by)) terms else paste(x$coefficients[[x$by]], terms, sep = ":")
+}
+
+#' @rdname coef.dp_modal_regression
+#' @export
+vcov.dp_modal_regression <- function(object, group = NULL, source = c("total", "privacy", "sampling"), ...) {
+  out <- call_python("covariance_regression", state = object$state, group = group, source = match.arg(source))
+  terms <- unique(as.character(object$coefficients$term))
+  dimnames(out) <- list(terms, terms)
+  out
+}
 
 #' @rdname coef.dp_modal_regression
 #' @export
@@ -144,12 +167,19 @@ as.data.frame.dp_modal_regression <- function(x, row.names = NULL, optional = FA
 #' @rdname coef.dp_modal_regression
 #' @export
 confint.dp_modal_regression <- function(object, parm, level = 0.95, ...) {
-  b <- at_level(object, level)$branches
+  found <- at_level(object, level)
+  b <- if (is_line(object)) found$coefficients else found$branches
+  if (is_line(object)) {
+    names <- coefficient_names(object)
+    if (!missing(parm)) b <- b[keep <- names %in% parm | seq_along(names) %in% parm, ]
+    out <- cbind(b$lower, b$upper)
+    dimnames(out) <- list(if (missing(parm)) names else names[keep], percent_names(level))
+    return(out)
+  }
   if (!missing(parm)) b <- b[b$branch %in% parm, ]
-  percent <- paste(format(100 * c((1 - level) / 2, 1 - (1 - level) / 2), trim = TRUE, digits = 3L), "%")
   keys <- b[c(grid_columns(b), "branch")]
   out <- cbind(b$lower, b$upper)
-  dimnames(out) <- list(do.call(paste, c(lapply(keys, format, trim = TRUE, digits = 6L), sep = ":")), percent)
+  dimnames(out) <- list(do.call(paste, c(lapply(keys, format, trim = TRUE, digits = 6L), sep = ":")), percent_names(level))
   out
 }
 
@@ -159,6 +189,7 @@ grid_columns <- function(b) names(b)[seq_len(match("branch", names(b)) - 1L)]
 #' @rdname coef.dp_modal_regression
 #' @export
 tidy.dp_modal_regression <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
+  if (is_line(x)) return(tidy_line(if (conf.int) at_level(x, conf.level) else x, conf.int))
   b <- if (conf.int) at_level(x, conf.level)$branches else x$branches
   table <- cbind(b[grid_columns(b)], data.frame(
     component = b$branch, term = x$response, estimate = b$estimate, std.error = b$std_error,
@@ -166,6 +197,17 @@ tidy.dp_modal_regression <- function(x, conf.int = FALSE, conf.level = 0.95, ...
   ))
   if (conf.int) table <- cbind(table, conf.low = b$lower, conf.high = b$upper)
   as_tidy(cbind(table, proportion = b$share, statistic = b$snr, certified = b$certified))
+}
+
+tidy_line <- function(x, conf.int) {
+  k <- x$coefficients
+  z <- k$estimate / k$std_error
+  table <- cbind(if (is.null(x$by)) k["term"] else k[c(x$by, "term")], data.frame(
+    estimate = k$estimate, std.error = k$std_error, std.error.privacy = k$privacy, std.error.sampling = k$sampling,
+    statistic = z, p.value = 2 * stats::pnorm(-abs(z))
+  ))
+  if (conf.int) table <- cbind(table, conf.low = k$lower, conf.high = k$upper)
+  as_tidy(table)
 }
 
 #' @rdname coef.dp_modal_regression
@@ -201,21 +243,39 @@ print.dp_modal_regression <- function(x, digits = 4L, ...) {
 
 #' @export
 format.dp_modal_regression <- function(x, digits = 4L, ...) {
+  if (is_line(x)) return(c(regression_head(x), line_text(x, digits)))
   mass <- x$mass
   shares <- if (nrow(mass)) utils::capture.output(print(utils::head(mass, 8L), digits = digits, row.names = FALSE)) else "  none"
   if (nrow(mass) > 8L) shares <- c(shares, paste("  and", nrow(mass) - 8L, "more"))
   c(
-    paste0(
-      if (x$simulated) "Modal regression, simulated noise (NOT PRIVATE)," else "Private modal regression", " of ",
-      x$formula_text
-    ),
-    call_lines(x), privacy_lines(x), "",
+    regression_head(x),
     paste0(
       sum(unlist(x$n_branches)), " branch(es), ", x$diagnostics$certified_branches, " certified; share of the records in each:"
     ),
     shares, "",
     paste0("Spread around the nearest branch: ", paste(format(unlist(x$residual_scale), digits = digits), collapse = ", ")),
     "predict() gives the branches anywhere, plot() draws them; summary() has the full report."
+  )
+}
+
+regression_head <- function(x) {
+  c(
+    paste0(
+      if (x$simulated) "Modal regression, simulated noise (NOT PRIVATE)," else "Private modal regression", " of ",
+      x$formula_text
+    ),
+    call_lines(x), privacy_lines(x), ""
+  )
+}
+
+line_text <- function(x, digits) {
+  k <- x$coefficients
+  table <- cbind(Estimate = k$estimate, `Std. Error` = k$std_error, `z value` = k$estimate / k$std_error)
+  rownames(table) <- coefficient_names(x)
+  c(
+    "The line with the most density along it:",
+    utils::capture.output(print(table, digits = digits)), "",
+    paste0("Spread around the line or the nearest branch: ", paste(format(unlist(x$residual_scale), digits = digits), collapse = ", "))
   )
 }
 
@@ -245,6 +305,7 @@ plot.dp_modal_regression <- function(x, level = 0.95, main = NULL, xlab = NULL, 
     levels <- if (!is.null(grid)) pretty(c(0, max(grid$density)), 12L)
     map_panel(structure(list(), class = "dp_surface"), grid, names, axes, levels, level, ...)
     draw_branches(x, groups[[k]])
+    if (is_line(x)) draw_line(x, axes[[1L]], if (!is.null(x$by)) names(groups)[[k]])
     title <- if (!is.null(main)) main else picture_title(x)
     if (!is.null(x$by)) title <- paste0(x$by, " = ", names(groups)[[k]], if (k == 1L) paste0("   (", title, ")"))
     graphics::mtext(title, side = 3L, line = 1, adj = 0, xpd = NA)
@@ -252,6 +313,13 @@ plot.dp_modal_regression <- function(x, level = 0.95, main = NULL, xlab = NULL, 
     graphics::title(ylab = if (is.null(ylab)) axes[[2L]]$title else ylab, line = 1.6 + 0.55 * max(nchar(axes[[2L]]$labels)))
   }
   invisible(x)
+}
+
+# A line in the coordinates' units is straight.
+draw_line <- function(x, axis, group) {
+  k <- x$coefficients
+  if (!is.null(group)) k <- k[as.character(k[[x$by]]) == group, ]
+  graphics::lines(axis$range, k$estimate[[1L]] + k$estimate[[2L]] * axis$range, lwd = 2, col = curve_colour)
 }
 
 # Branches in the coordinates' units; a gap in the grid is a gap in the line.

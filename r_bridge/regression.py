@@ -50,11 +50,19 @@ def _predict(state: str, new: Any, what: str, level: float, certified_only: bool
     return answer.assign(row=answer["row"] + 1) if "row" in answer else answer
 
 
+def _covariance(state: str, group: Any, source: str) -> Any:
+    result = tables.from_state(state)
+    if not isinstance(result, ModalRegressionResults):
+        raise InvalidArgument(f"this is a result of kind {result.kind!r}, not of a modal regression")
+    return result.cov_params(group, source=source).to_numpy()
+
+
 OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "fit_modal_regression": _fit,
         "preview_modal_regression": _preview,
         "predict_regression": _predict,
+        "covariance_regression": _covariance,
     }
 )
 

@@ -99,3 +99,27 @@ test_that("a preview of a regression charges nothing", {
   expect_true(plan$fits)
   expect_identical(nrow(ledger(study)), 0L)
 })
+
+test_that("a line has coefficients, as in other regressions", {
+  need_python()
+  set.seed(1)
+  table <- data.frame(x = runif(2000))
+  table$y <- 1 + 2 * table$x + rnorm(2000, sd = 0.2)
+  fit <- dp_modal_regression(y ~ x, table, list(x = c(0, 1), y = c(0, 4)), 2, 1e-5, kind = "linear", seed = 1)
+  expect_identical(names(coef(fit)), c("Intercept", "x"))
+  expect_equal(unname(coef(fit)), c(1, 2), tolerance = 0.15)
+  expect_identical(dim(confint(fit)), c(2L, 2L))
+  expect_identical(rownames(confint(fit, "x")), "x")
+  t <- tidy(fit, conf.int = TRUE)
+  expect_equal(sqrt(diag(vcov(fit))), setNames(t$std.error, c("Intercept", "x")), tolerance = 1e-10)
+  expect_identical(t$conf.low, unname(confint(fit)[, 1]))
+  expect_output(print(fit), "Std. Error")
+  file <- withr_file(".pdf")
+  grDevices::pdf(file)
+  on.exit(grDevices::dev.off(), add = TRUE)
+  expect_invisible(plot(fit))
+})
+
+test_that("branches have no common covariance", {
+  expect_error(vcov(curve_fit()), class = "dpmode_InvalidArgument")
+})
