@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
-from pydpmode.models.modal_regression import ModalRegression
-from pydpmode.results.regression_results import ModalRegressionResults
 
 from pydpmode.errors import InvalidArgument
+from pydpmode.models.modal_regression import ModalRegression
+from pydpmode.results.regression_results import ModalRegressionResults
 
 from . import describe as tables
 from .requests import checked, preview_of, source_of
