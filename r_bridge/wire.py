@@ -278,16 +278,11 @@ def _write_array(
     if kind == "U":
         _write_strings([str(item) for item in values], attributes, out)
     elif kind == "M":
-        seconds = values.astype("datetime64[us]").astype(np.int64) / 1e6
-        seconds = np.where(np.isnat(values), np.nan, seconds)
         attributes |= {"class": ["POSIXct", "POSIXt"], "tzone": "UTC"}
-        _write_numbers(_DOUBLE, seconds.astype("<f8"), attributes, out)
+        _write_numbers(_DOUBLE, _seconds(values, "datetime64[us]"), attributes, out)
     elif kind == "m":
-        seconds = values.astype("timedelta64[us]").astype(np.int64) / 1e6
-        seconds = np.where(np.isnat(values), np.nan, seconds)
-        _write_numbers(
-            _DOUBLE, seconds.astype("<f8"), attributes | {"class": "difftime", "units": "secs"}, out
-        )
+        attributes |= {"class": "difftime", "units": "secs"}
+        _write_numbers(_DOUBLE, _seconds(values, "timedelta64[us]"), attributes, out)
     elif kind == "b":
         codes = values.astype("<i4")
         codes = codes if absent is None else np.where(absent, NA_INTEGER, codes).astype("<i4")
@@ -302,6 +297,13 @@ def _write_array(
         _write_numbers(_DOUBLE, numbers, attributes, out)
     else:
         raise InvalidArgument(f"arrays of dtype {values.dtype} are not plain data and cannot travel to R")
+
+
+def _seconds(times: Any, unit: str) -> Any:
+    """Return times as seconds; what is not a time as R's NA, not as NaN."""
+    seconds = (times.astype(unit).astype(np.int64) / 1e6).astype("<f8")
+    seconds.view("<i8")[np.isnat(times)] = NA_DOUBLE_BITS
+    return seconds
 
 
 def _write_whole(values: Any, absent: Any, attributes: Mapping[str, Any], out: list[bytes]) -> None:

@@ -119,6 +119,7 @@ def test_data_frames_keep_types_and_missing_values() -> None:
     assert by_name["c"].values.tolist() == [2, NA_INTEGER, 1]
     assert by_name["c"].classes == ("ordered", "factor")
     assert by_name["t"].values[0] == 1577836800.0
+    assert by_name["t"].values.view("<u8")[1] & 0xFFFFFFFF == 1954  # NA, not NaN
     assert by_name["z"].values[0] == 1577836800.0 - 3600
     back_again = pd.DataFrame({name: column(item) for name, item in by_name.items()})
     assert back_again["c"].cat.categories.tolist() == ["v", "u"]
