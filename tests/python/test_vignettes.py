@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ def test_each_vignette_has_a_script() -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_the_script_runs_without_a_warning(script: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(script)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONPATH": str(VIGNETTES.parent)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
     assert list(tmp_path.iterdir()) == []
