@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_connect_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rpy2", None)
     monkeypatch.setitem(sys.modules, "rpy2.rinterface", None)
-    with pytest.raises(MissingDependency, match="r-base-core.*pydpmode\\[r\\]"):
+    with pytest.raises(MissingDependency, match=r"r-base-core.*pydpmode\[r\]"):
         embedded._start_r()
 
 
