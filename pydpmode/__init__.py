@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from .models.clustering_pipeline import PrivateClusteringPipeline
     from .models.density_modes import DensityModes
     from .models.modal_clustering import ModalClustering
+    from .models.modal_regression import ModalRegression
     from .models.preprocessing import PrivatePCA, PrivateScaler
     from .numerics.kernel_surface import KernelSurface
     from .numerics.mean_shift import MeanShift
+    from .numerics.partial_mean_shift import PartialMeanShift
     from .privacy.grams_options import GramsOptions
     from .privacy.private_data import PrivateData
     from .results.released_surface import ReleasedSurface, load_surface
@@ -41,6 +43,8 @@ __all__ = [
     "KernelSurface",
     "MeanShift",
     "ModalClustering",
+    "ModalRegression",
+    "PartialMeanShift",
     "PrivateClusteringPipeline",
     "PrivateData",
     "PrivatePCA",
@@ -61,6 +65,8 @@ _LAZY = {
     "KernelSurface": "numerics.kernel_surface",
     "MeanShift": "numerics.mean_shift",
     "ModalClustering": "models.modal_clustering",
+    "ModalRegression": "models.modal_regression",
+    "PartialMeanShift": "numerics.partial_mean_shift",
     "PrivateClusteringPipeline": "models.clustering_pipeline",
     "PrivateData": "privacy.private_data",
     "PrivatePCA": "models.preprocessing",

@@ -91,5 +91,9 @@ class LowSignal(PydpmodeWarning):
     """The release is dominated by privacy noise; its modes cannot be relied on."""
 
 
+class UnknownLevel(PydpmodeWarning):
+    """New data have a level of the grouping column that was not declared: nothing is known of it."""
+
+
 class CoarseFeatures(PydpmodeWarning):
     """Random features are too few: their read-off error is above the privacy noise."""

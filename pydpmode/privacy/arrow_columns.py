@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,3 +160,8 @@ class ArrowColumn:
     def codes(self) -> CodeArray:
         """Return identifier codes."""
         return arrow_codes(self._values.chunks, self._values.type)
+
+    def objects(self) -> Sequence[object]:
+        """Return the values as Python objects."""
+        plain: list[object] = self._values.to_pylist()
+        return plain

@@ -79,6 +79,30 @@ def exact_sensitivity(design: Design, adjacency: Adjacency, failure_probability:
     return max(1.0, math.sqrt(2 - 2 * kernel_lower_bound(design, failure_probability)))
 
 
+def grouped_sensitivity(own: float, adjacency: Adjacency, groups: int) -> float:
+    """Return `Delta_0` of the sums of several groups together, in exact arithmetic.
+
+    The released vector holds one feature sum per group, side by side, and a record contributes `w Phi(x)`
+    to the part of its own group and zero to the others; so its contribution has norm at most 1.
+    Add or remove: 1. Replace: a record that stays in its group changes that part alone, by at most `own`
+    (`exact_sensitivity`). One that moves takes `a Phi(x)` from one part and puts `b Phi(y)` into another;
+    these are orthogonal, so the squared change is `a^2 + b^2 <= 2`, whatever x and y are. Hence
+    `max(own, sqrt 2)`. Persons with rows in several groups contribute averages of such vectors: as in
+    `exact_sensitivity` the norm of a difference is convex, so they add nothing.
+
+    Parameters
+    ----------
+    own : float
+        `exact_sensitivity` of one group's sum.
+    adjacency : {"replace", "add_remove"}
+    groups : int
+        Number of groups; a record of none of them contributes zero.
+    """
+    if adjacency == "add_remove" or groups == 1:
+        return own
+    return max(own, math.nextafter(math.sqrt(2), 2))
+
+
 def kernel_lower_bound(design: Design, failure_probability: float) -> float:
     """Return a lower bound of `k(t) = g_0 + sum_j g_j cos(w_j.t)` over all differences of the box."""
     if isinstance(design, LatticeDesign):

@@ -128,6 +128,11 @@ class CsvTable(BaseTable):
             (self._keys(position, records, skip) for records, skip in self._with_header()), pa.large_binary()
         )
 
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        for records, skip in self._with_header():
+            keys = self._keys(position, records, skip).to_pylist()
+            yield [None if key is None else key.decode("utf-8", "replace") for key in keys]
+
     def _keys(self, position: int, records: Records, skip: int) -> Any:
         pa = import_pyarrow()
         width = len(self.names)
@@ -242,6 +247,10 @@ class ParquetTable(BaseTable):
     def _codes(self, position: int) -> CodeArray:
         columns = (self._column(batch, position) for batch in self._batches([position]))
         return arrow_codes(columns, self._schema_read.field(position).type)
+
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        for batch in self._batches([position]):
+            yield self._column(batch, position).to_pylist()
 
     def _column(self, batch: Any, position: int) -> Any:
         return batch.column(batch.schema.get_field_index(self.names[position]))

@@ -40,6 +40,10 @@ class Column(Protocol):
         """Return identifier codes; see `TableSource.codes`."""
         ...
 
+    def objects(self) -> Sequence[object]:
+        """Return the values as Python objects; None or NaN where missing."""
+        ...
+
 
 class MemoryTable(BaseTable):
     """Named columns of equal length in memory."""
@@ -71,6 +75,9 @@ class MemoryTable(BaseTable):
 
     def _codes(self, position: int) -> CodeArray:
         return self._columns[position].codes()
+
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        yield self._columns[position].objects()
 
 
 class NumpyColumn:
@@ -104,6 +111,12 @@ class NumpyColumn:
         """Return identifier codes."""
         return array_codes(self._values, self._mask)
 
+    def objects(self) -> Sequence[object]:
+        """Return the values as Python objects."""
+        values = self._values if self._mask is None else np.ma.MaskedArray(self._values, self._mask)
+        plain: list[object] = values.tolist()
+        return plain
+
 
 class ListColumn:
     """A list or tuple of Python numbers. What is not a number (None, text, ...) is missing.
@@ -128,6 +141,10 @@ class ListColumn:
     def codes(self) -> CodeArray:
         """Return identifier codes."""
         return object_codes(self._values)
+
+    def objects(self) -> Sequence[object]:
+        """Return the values as they are."""
+        return self._values
 
 
 class PandasColumn:
@@ -158,6 +175,11 @@ class PandasColumn:
     def codes(self) -> CodeArray:
         """Return identifier codes."""
         return np.asarray(pd.factorize(self._values, use_na_sentinel=True)[0], dtype=np.int64)
+
+    def objects(self) -> Sequence[object]:
+        """Return the values as Python objects."""
+        plain: list[object] = self._values.astype(object).tolist()
+        return plain
 
 
 class PolarsColumn:
@@ -199,6 +221,11 @@ class PolarsColumn:
         physical = values.to_physical()
         filled = physical.fill_null(False if self.dtype == "Boolean" else 0)
         return array_codes(filled.to_numpy(), np.asarray(missing))
+
+    def objects(self) -> Sequence[object]:
+        """Return the values as Python objects."""
+        plain: list[object] = self._values.to_list()
+        return plain
 
 
 _POLARS_PLAIN = {

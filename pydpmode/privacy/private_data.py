@@ -8,7 +8,6 @@ entry released. There is no way to the rows around it.
 from __future__ import annotations
 
 import math
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,19 +17,20 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit, as_whole
+from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
-from ..numerics.feature_sums import feature_sum
 from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
+from ..results.grouped_surface import GroupedSurface
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
 from .bounds import Bounds, ClippedBlock, coordinate_block, coordinate_box, read_bounds, used_columns
 from .grams import as_released, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
+from .grouped_release import DeclaredLevels, group_sums
 from .ledger import Ledger
 from .noise import processors
 from .preprocessing import Statistic
@@ -38,7 +38,9 @@ from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .sources import open_source
 from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
-from .table_options import check_choice, check_person, check_weights
+from .table_options import check_choice, check_count, check_person, check_weights, person_votes
+from .table_options import check_table as check_table
+from .tracebacks import without_rows
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
 BLOCK_ROWS = 2**17
@@ -148,8 +150,8 @@ class PrivateData:
         self._rows.check_columns(tuple(self._bounds))
         self._person = check_person(self._rows, unit, person)
         self._weights, self._max_weight = check_weights(self._rows, unit, weights, max_weight)
-        self._n_guess = _check_count("n_guess", n_guess)
-        self._n_max = _check_count("n_max", n_max) or DEFAULT_N_MAX
+        self._n_guess = check_count("n_guess", n_guess)
+        self._n_max = check_count("n_max", n_max) or DEFAULT_N_MAX
         if adjacency == "replace" and (n_guess is not None or n_max is not None):
             raise InvalidArgument(
                 "n_guess and n_max are for adjacency='add_remove'; under 'replace' n is public"
@@ -246,7 +248,9 @@ class PrivateData:
 
     # -- releases -------------------------------------------------------------------------------
 
-    def plan(self, design: Design, *, epsilon: float, delta: float, mu: float | None = None) -> ReleasePlan:
+    def plan(
+        self, design: Design, *, epsilon: float, delta: float, mu: float | None = None, groups: int = 1
+    ) -> ReleasePlan:
         """Calibrate a surface release without reading or charging anything; see `plan_release`."""
         n = self.n_ceiling
         by_block = self._unit == "row" and self._adjacency == "replace"
@@ -261,6 +265,7 @@ class PrivateData:
             roundings=1 if by_block or self._unit == "person" else math.ceil(n / BLOCK_ROWS),
             largest_total=max(n, BLOCK_ROWS),
             mu=mu,
+            groups=groups,
         )
 
     def release_surface(
@@ -291,7 +296,9 @@ class PrivateData:
         plan = self.plan(design, epsilon=epsilon, delta=delta)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
         spent = self._spent(plan, coordinates, label, seed, notes)
-        return self._surface(plan, coordinates, entry, seed, spent)
+        vector = self._noisy_sum(plan, coordinates, seed)
+        self._ledger.mark_released(entry)
+        return ReleasedSurface.from_vector(design, vector, spent, tuple(coordinates))
 
     def release_scaled_surface(
         self,
@@ -316,37 +323,54 @@ class PrivateData:
         lower, upper = self.box(coordinates)
         quantiles = plan_quantiles(lower, upper, reserve)
         entry = self._ledger.charge(quantiles.charge(reserve, label, seed is not None))
-        try:
+        with without_rows():
             counts = self._each_block(coordinates, lambda block, _: cell_weights(block, lower, upper))
             design = design_for(draw_quantiles(quantiles, counts, seed))
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
         self._check_request(design, coordinates, seed, notes)
         plan = quantiles.held(
             self.plan(design, epsilon=epsilon, delta=delta, mu=quantiles.surface_mu), reserve
         )
         spent = self._spent(plan, coordinates, label, seed, notes)
-        return self._surface(plan, coordinates, entry, seed, spent)
+        vector = self._noisy_sum(plan, coordinates, seed)
+        self._ledger.mark_released(entry)
+        return ReleasedSurface.from_vector(design, vector, spent, tuple(coordinates))
 
-    def _surface(
+    def release_grouped_surfaces(
+        self,
+        design: Design,
+        coordinates: Sequence[Coordinate],
+        groups: DeclaredLevels,
+        *,
+        epsilon: float,
+        delta: float,
+        label: str = "",
+        seed: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> GroupedSurface:
+        """Charge the ledger, read the rows once, and release one surface per declared level of a column.
+
+        (epsilon, delta)-DP together: a record is in one level at most (`features.grouped_sensitivity`), and
+        counts nothing where its level is not declared. Raises as `release_surface` does.
+        """
+        self._check_request(design, coordinates, seed, notes)
+        groups.check(self._rows)
+        plan = self.plan(design, epsilon=epsilon, delta=delta, groups=groups.count)
+        entry = self._ledger.charge(plan.charge(label, seed is not None))
+        spent = self._spent(plan, coordinates, label, seed, (*notes, groups.words()))
+        vector = self._noisy_sum(plan, coordinates, seed, groups)
+        self._ledger.mark_released(entry)
+        return groups.surfaces(plan, vector, spent, tuple(coordinates))
+
+    def _noisy_sum(
         self,
         plan: ReleasePlan,
-        columns: Sequence[Coordinate],
-        entry: str,
+        coordinates: Sequence[Coordinate],
         seed: int | None,
-        spent: PrivacySpent,
-    ) -> ReleasedSurface:
-        """Release a surface that has been charged."""
-        try:
-            # The sum without noise has no name here: a traceback's variables are often logged.
-            vector = add_noise(plan, self._lattice_sum(plan, columns), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
-        surface = ReleasedSurface.from_vector(plan.design, vector, spent, tuple(columns))
-        self._ledger.mark_released(entry)
-        return surface
+        groups: DeclaredLevels | None = None,
+    ) -> FloatArray:
+        """Return the vector of a charged release; the sum without noise has no name in a traceback."""
+        with without_rows():
+            return add_noise(plan, self._lattice_sum(plan, coordinates, groups), seed)
 
     def check_grams(self) -> None:
         """Refuse a table that DP-GRAMS has no proof for: not rows under replacement, or weighted."""
@@ -409,11 +433,8 @@ class PrivateData:
         plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
         self._check_request(plan, coordinates, seed, notes)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
-        try:
+        with without_rows():
             trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
         released = as_released(plan, trace, coordinates, self._spent(plan, coordinates, label, seed, notes))
         self._ledger.mark_released(entry)
         return released
@@ -425,18 +446,14 @@ class PrivateData:
         *,
         label: str = "",
         seed: int | None = None,
-        notes: Sequence[str] = (),
     ) -> tuple[R, PrivacySpent]:
         """Charge the ledger, read the rows once, and release a statistic; its module holds the proof."""
-        self._check_request(statistic, coordinates, seed, notes)
+        self._check_request(statistic, coordinates, seed, ())
         entry = self._ledger.charge(statistic.charge(label, seed is not None))
-        try:
+        with without_rows():
             released = statistic.finish(self._each_block(coordinates, statistic.block), seed)
-        except BaseException as problem:
-            traceback.clear_frames(problem.__traceback__)
-            raise
         self._ledger.mark_released(entry)
-        return released, self._spent(statistic, coordinates, label, seed, notes)
+        return released, self._spent(statistic, coordinates, label, seed, ())
 
     def _check_request(
         self,
@@ -476,27 +493,27 @@ class PrivateData:
 
     # -- reading rows: below this line only -------------------------------------------------------
 
-    def _lattice_sum(self, plan: ReleasePlan, coordinates: Sequence[Coordinate]) -> NDArray[np.int64]:
+    def _lattice_sum(
+        self, plan: ReleasePlan, coordinates: Sequence[Coordinate], groups: DeclaredLevels | None = None
+    ) -> NDArray[np.int64]:
         if self._unit == "person":
             # A person's rows may lie in several blocks: nothing is rounded before they are together.
-            total, sums = 0.0, np.zeros(plan.design.n_pairs, dtype=np.complex128)
-            for part, part_sums in self._block_sums(plan, coordinates):
+            total, sums = np.zeros(plan.groups), np.zeros((plan.groups, plan.design.n_pairs), complex)
+            for part, part_sums in self._block_sums(plan, coordinates, groups):
                 total += part
                 sums += part_sums
             return to_lattice(plan, total, sums)
         integers = np.zeros(plan.length, dtype=np.int64)
-        for total, sums in self._block_sums(plan, coordinates):
-            integers += to_lattice(plan, total, sums)
+        for part, part_sums in self._block_sums(plan, coordinates, groups):
+            integers += to_lattice(plan, part, part_sums)
         return integers
 
     def _block_sums(
-        self, plan: ReleasePlan, coordinates: Sequence[Coordinate]
-    ) -> Iterator[tuple[float, ComplexArray]]:
-        """Yield the feature sum of each block, in order; blocks are summed side by side."""
-        return self._each_block(
-            coordinates,
-            lambda block, _: feature_sum(plan.design, block.values, block.weights, plan.tolerance),
-        )
+        self, plan: ReleasePlan, coordinates: Sequence[Coordinate], groups: DeclaredLevels | None
+    ) -> Iterator[tuple[float | FloatArray, ComplexArray]]:
+        """Yield the feature sum of each block (and group), in order; blocks are summed side by side."""
+        codes = None if groups is None else groups.codes(self._rows, BLOCK_ROWS)
+        return self._each_block(coordinates, lambda block, first: group_sums(plan, block, codes, first))
 
     def _each_block(
         self, coordinates: Sequence[Coordinate], one: Callable[[ClippedBlock, int], R]
@@ -544,11 +561,7 @@ class PrivateData:
         """Return each row's share of its person's one vote, (n_rows,)."""
         if self._person is None:
             raise InvalidArgument("unit='person' needs person=")
-        codes = self._rows.codes(self._person)
-        # A row without an identifier belongs to nobody: were such rows one more person, somebody
-        # with some of them would have two votes.
-        counts = np.bincount(codes[codes >= 0], minlength=1)
-        return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)
+        return person_votes(self._rows.codes(self._person))
 
     # -- checks at the door -----------------------------------------------------------------------
 
@@ -585,15 +598,3 @@ class PrivateData:
             f"PrivateData({units} {self._unit}s, columns {list(self.columns)}; "
             f"budget epsilon {self._budget.epsilon:g}, delta {self._budget.delta:g}; epsilon left {left:.4g})"
         )
-
-
-def _check_count(name: str, value: object) -> int | None:
-    return None if value is None else as_whole(value, name, 1)
-
-
-def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
-    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
-    checked = read_bounds(bounds, source, columns or ())
-    source.check_columns(tuple(checked))
-    return tuple(checked)

@@ -159,6 +159,9 @@ class _Selection(BaseTable):
     def _codes(self, position: int) -> CodeArray:
         return self._table.codes(self.names[position])
 
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        return self._table._values_of(self._table.position(self.names[position]))
+
 
 def as_bound(kind: Kind, value: object, *, name: str = "bound") -> float:
     """Return a bound that a user gave for a column as a float, in the units of its blocks.

@@ -23,7 +23,7 @@ from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from .accounting import Charge
-from .features import Sensitivity, arithmetic_margin, exact_sensitivity
+from .features import Sensitivity, arithmetic_margin, exact_sensitivity, grouped_sensitivity
 from .gaussian import discrete_gaussian_slack, gaussian_mu
 from .noise import LARGEST_SCALE, discrete_gaussian, simulated_gaussian
 
@@ -57,6 +57,8 @@ class ReleasePlan:
         Shift in epsilon that the discrete Gaussian costs (about 1e-17).
     tolerance : float
         Of the transform: the fast one where blocks are short enough for its margin to be negligible.
+    groups : int
+        Surfaces released together, one after the other in the vector; each record is in at most one.
     """
 
     design: Design
@@ -69,11 +71,12 @@ class ReleasePlan:
     extra_delta: float
     slack: float
     tolerance: float
+    groups: int = 1
 
     @property
     def length(self) -> int:
-        """Number of released entries, `1 + 2 M`."""
-        return 1 + 2 * self.design.n_pairs
+        """Number of released entries, `1 + 2 M` for each group."""
+        return self.groups * (1 + 2 * self.design.n_pairs)
 
     @property
     def mu(self) -> float:
@@ -106,6 +109,7 @@ def plan_release(
     roundings: int,
     largest_total: int,
     mu: float | None = None,
+    groups: int = 1,
 ) -> ReleasePlan:
     """Calibrate the noise of a surface release. Reads nothing.
 
@@ -124,14 +128,16 @@ def plan_release(
     mu : float, optional
         Sensitivity over noise scale, where the release is one part of what meets (epsilon, delta) and the
         whole has been accounted for elsewhere; from (epsilon, delta) when omitted.
+    groups : int
+        Number of surfaces released together; see `features.grouped_sensitivity`.
     """
     if abs(math.fsum(design.pair_weights) + design.zero_weight - 1) > 1e-9:
         raise InvalidArgument("the weights of the design do not sum to 1; make a new design")
     failure = delta * FAILURE_SHARE if isinstance(design, RandomDesign) else 0.0
-    base = exact_sensitivity(design, adjacency, failure)
+    base = grouped_sensitivity(exact_sensitivity(design, adjacency, failure), adjacency, groups)
     # Under add/remove the norm bound is exact for any frequencies: nothing can fail.
     failure = 0.0 if adjacency == "add_remove" else failure
-    length = 1 + 2 * design.n_pairs
+    length = groups * (1 + 2 * design.n_pairs)
     tolerance = FAST_TOLERANCE if units_per_sum <= _SHORT_BLOCK else TRANSFORM_TOLERANCE
     noise = calibrate(
         base,
@@ -155,6 +161,7 @@ def plan_release(
         noise.extra_delta,
         noise.slack,
         tolerance,
+        groups,
     )
 
 
@@ -257,12 +264,15 @@ def _lattice_step(base: float, length: int, largest_total: int) -> float:
     return 2.0 ** max(fine, coarse)
 
 
-def to_lattice(plan: ReleasePlan, total: float, sums: ComplexArray) -> NDArray[np.int64]:
-    """Weight one feature sum and round it to integers in steps of `plan.step`. NOT yet private."""
+def to_lattice(plan: ReleasePlan, total: float | FloatArray, sums: ComplexArray) -> NDArray[np.int64]:
+    """Weight feature sums and round them to integers in steps of `plan.step`. NOT yet private.
+
+    One total and (M,) sums; or, for groups, (groups,) totals and (groups, M) sums.
+    """
     root = np.sqrt(plan.design.pair_weights)
-    vector = np.concatenate(
-        [[math.sqrt(plan.design.zero_weight) * total], root * sums.real, root * sums.imag]
-    )
+    first = math.sqrt(plan.design.zero_weight) * np.atleast_1d(total)[:, None]
+    weighted = np.atleast_2d(root * sums)
+    vector = np.concatenate([first, weighted.real, weighted.imag], axis=1).ravel()
     return np.rint(vector / plan.step).astype(np.int64)
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
-from ..budget import Unit, as_number
+import numpy as np
+
+from ..budget import Unit, as_number, as_whole
 from ..errors import InvalidArgument
-from .table_source import TableSource
+from ..numerics.surfaces import FloatArray
+from .bounds import Bounds, read_bounds
+from .sources import open_source
+from .table_source import CodeArray, TableSource
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
@@ -45,3 +51,26 @@ def check_weights(
     if not (math.isfinite(ceiling) and ceiling > 0):
         raise InvalidArgument(f"max_weight must be a finite number > 0, got {ceiling!r}")
     return weights, ceiling
+
+
+def check_count(name: str, value: object) -> int | None:
+    """Return a whole number >= 1, or None when none was given."""
+    return None if value is None else as_whole(value, name, 1)
+
+
+def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """Check a table, its bounds and its columns by the schema alone; return the columns with bounds."""
+    source = open_source(data, columns=columns if isinstance(data, np.ndarray | list) else None)
+    checked = read_bounds(bounds, source, columns or ())
+    source.check_columns(tuple(checked))
+    return tuple(checked)
+
+
+def person_votes(codes: CodeArray) -> FloatArray:
+    """Return each row's share of its person's one vote, (n_rows,), from codes of persons (-1: nobody).
+
+    A row without an identifier belongs to nobody: were such rows one more person, somebody with some of
+    them would have two votes.
+    """
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)

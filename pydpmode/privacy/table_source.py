@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DuplicateColumns, InvalidArgument, NonNumericColumn, UnknownColumn
+from ..errors import DuplicateColumns, InvalidArgument, NonNumericColumn, UnknownColumn, UnsupportedSource
 from ..numerics.surfaces import FloatArray
 
 Kind = Literal["number", "datetime", "timedelta"]
@@ -117,6 +117,24 @@ class TableSource(Protocol):
         """
         ...
 
+    def holds_numbers(self, column: str) -> bool:
+        """Whether a column is read as numbers, by its dtype."""
+        ...
+
+    def check_levels(self, column: str, *, texts: bool) -> None:
+        """Check by the dtype alone that a column can have levels that are texts, or numbers.
+
+        Raises
+        ------
+        InvalidArgument
+            When it cannot.
+        """
+        ...
+
+    def level_codes(self, column: str, levels: Sequence[object]) -> CodeArray:
+        """Return the position of each row's value among declared levels, -1 where it is none of them."""
+        ...
+
 
 class BaseTable(ABC):
     """The part of `TableSource` that all sources share: names, checks and arguments.
@@ -205,6 +223,34 @@ class BaseTable(ABC):
         """Return one integer code per row for a person identifier; see `TableSource`."""
         return self._codes(self.position(column))
 
+    def holds_numbers(self, column: str) -> bool:
+        """Whether a column is read as numbers, by its dtype."""
+        return self._schema(self.position(column))[0] == "number"
+
+    def check_levels(self, column: str, *, texts: bool) -> None:
+        """Check by the dtype alone that a column can have levels that are texts, or numbers."""
+        kind, dtype = self._schema(self.position(column))
+        # The cells of a CSV file are texts that may be read as numbers: both will do.
+        if kind is not None and kind != "number":
+            raise InvalidArgument(f"column {column!r} holds {kind} values; levels are texts or numbers")
+        if texts and kind == "number" and dtype != "text":
+            raise InvalidArgument(
+                f"column {column!r} holds numbers ({dtype}), and the declared levels are texts; "
+                "declare numbers"
+            )
+
+    def level_codes(self, column: str, levels: Sequence[object]) -> CodeArray:
+        """Return the position of each row's value among declared levels; see `TableSource`."""
+        parts = [object_level_codes(part, levels) for part in self._values_of(self.position(column))]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        """Yield the values of a column as Python objects, in parts: for declared levels."""
+        raise UnsupportedSource(
+            f"levels that are texts cannot be read from this kind of table ({type(self).__name__}); "
+            "use a column of numbers"
+        )
+
     def position(self, name: str) -> int:
         """Return the position of the column, or raise `UnknownColumn`."""
         found = self._positions.get(name)
@@ -243,6 +289,19 @@ class BaseTable(ABC):
             )
         shown = ", ".join(repr(name) for name in twice[:_LONGEST_LIST])
         raise DuplicateColumns(f"more than one column is called {shown}; rename or drop all but one")
+
+
+def object_level_codes(values: Sequence[object], levels: Sequence[object]) -> CodeArray:
+    """Return the position of each value among the levels, -1 where it is none; each by itself."""
+    place = {level: number for number, level in enumerate(levels)}
+
+    def position(value: object) -> int:
+        try:
+            return place.get(value, -1)
+        except TypeError:  # a list in a cell, say
+            return -1
+
+    return np.fromiter((position(value) for value in values), dtype=np.int64, count=len(values))
 
 
 def as_names(columns: Sequence[str]) -> tuple[str, ...]:

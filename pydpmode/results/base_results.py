@@ -41,10 +41,12 @@ _FAMILIES: Mapping[str, str] = MappingProxyType(
     {
         "density_modes": "pydpmode.results.results:DensityModesResults",
         "modal_clustering": "pydpmode.results.clustering_results:ClusteringResults",
+        "modal_regression": "pydpmode.results.regression_results:ModalRegressionResults",
     }
 )
 SURFACE_READERS: dict[str, str | Callable[[Mapping[str, Any]], Any]] = {
     "released": "pydpmode.results.released_surface:ReleasedSurface.from_dict",
+    "grouped": "pydpmode.results.grouped_surface:GroupedSurface.from_dict",
 }
 
 

@@ -128,7 +128,7 @@ def plot_modes(
             )
         _draw_panel(_view(result, chosen, level), ax, alone=False)
         return ax
-    pyplot = _matplotlib("pyplot")
+    pyplot = matplotlib_part("pyplot")
     figure = pyplot.figure(figsize=_size(len(chosen)), layout="constrained")
     return _draw(result, chosen, level, figure)
 
@@ -147,7 +147,7 @@ def modes_figure(
         As in `plot_modes`.
     """
     chosen = _chosen(result, columns)
-    figure: Figure = _matplotlib("figure").Figure(figsize=_size(len(chosen)), layout="constrained")
+    figure: Figure = matplotlib_part("figure").Figure(figsize=_size(len(chosen)), layout="constrained")
     _draw(result, chosen, level, figure)
     return figure
 
@@ -187,7 +187,7 @@ def _draw_panel(view: _View, ax: Axes, *, alone: bool) -> None:
             handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize="small"
         )
     if view.result.simulated:
-        _watermark(ax.transAxes, ax.text, 17)
+        watermark(ax.transAxes, ax.text, 17)
 
 
 def _draw_curve(view: _View, ax: Axes, *, small: bool = False) -> None:
@@ -281,7 +281,7 @@ def _draw_contours(view: _View, ax: Axes, nodes: int, *, small: bool = False) ->
         p = np.maximum(view.surface.density_on_grid(grids), 0.0) * view.scales[0].unit * view.scales[1].unit
         top = float(p.max())
         if top > 0:
-            levels = _matplotlib("ticker").MaxNLocator(_LEVELS).tick_values(0.0, top)
+            levels = matplotlib_part("ticker").MaxNLocator(_LEVELS).tick_values(0.0, top)
             filled = ax.contourf(shown[0], shown[1], p.T, levels=levels, colors=_colours(len(levels) - 1))
     if view.result.trace is not None:
         draw_trace(view.result.trace, ax, view.axes, view.scales)
@@ -296,13 +296,15 @@ def _draw_contours(view: _View, ax: Axes, nodes: int, *, small: bool = False) ->
 
 def _colours(count: int) -> list[Any]:
     """Return `count` colours, from white for almost nothing to dark."""
-    palette = _matplotlib("cm").ScalarMappable(cmap=_PALETTE)
+    palette = matplotlib_part("cm").ScalarMappable(cmap=_PALETTE)
     palette.set_clim(0.0, 1.0)
     return ["white", *(palette.to_rgba(x) for x in np.linspace(0.0, 1.0, max(count - 1, 1)))][:count]
 
 
 def _draw_mode(view: _View, ax: Axes, number: int, small: bool) -> None:
-    halo = [_matplotlib("patheffects").withStroke(linewidth=2.2 if not small else 1.4, foreground="white")]
+    halo = [
+        matplotlib_part("patheffects").withStroke(linewidth=2.2 if not small else 1.4, foreground="white")
+    ]
     x, y = (float(s.shown(v)) for s, v in zip(view.scales, view.modes()[number], strict=True))
     solid = bool(view.result.mode_set.reliable[number])
     for source, style in _ellipse_styles(view):
@@ -346,13 +348,13 @@ def _ellipse(view: _View, number: int, source: str) -> Any:
     radii = np.sqrt(np.maximum(values, 0.0) * (-2 * math.log1p(-view.level)))
     x, y = (float(s.shown(v)) for s, v in zip(view.scales, view.modes()[number], strict=True))
     angle = math.degrees(math.atan2(vectors[1, 1], vectors[0, 1]))
-    patches = _matplotlib("patches")
+    patches = matplotlib_part("patches")
     return patches.Ellipse((x, y), 2 * radii[1], 2 * radii[0], angle=angle, zorder=4)
 
 
 def _ellipse_legend(view: _View) -> list[Any]:
     """Return empty lines that stand for ellipses and modes in a legend."""
-    line = _matplotlib("lines").Line2D
+    line = matplotlib_part("lines").Line2D
     percent = f"{100 * view.level:g}% region"
     texts = {"total": f"{percent}, total error", "privacy": f"{percent}, privacy noise alone"}
     if view.result.privacy is None:
@@ -403,7 +405,7 @@ def _draw_pairs(result: DensityModesResults, chosen: tuple[int, ...], level: flo
             title_fontsize="small",
         )
     if result.simulated:
-        _watermark(figure.transFigure, figure.text, 30)
+        watermark(figure.transFigure, figure.text, 30)
     return first
 
 
@@ -424,7 +426,8 @@ def _label_outer(ax: Axes, view: _View, row: int, column: int, d: int) -> None:
 # --------------------------------------------------------------------------------- pieces
 
 
-def _matplotlib(module: str) -> Any:
+def matplotlib_part(module: str) -> Any:
+    """Return a module of matplotlib, or say how to install it."""
     import importlib
 
     try:
@@ -443,7 +446,7 @@ def _normal(level: float) -> float:
 
 def _chosen(result: DensityModesResults, columns: Sequence[str] | None) -> tuple[int, ...]:
     """Return the positions of the coordinates to draw; check that there is a surface to draw."""
-    _matplotlib("figure")
+    matplotlib_part("figure")
     if result.surface is None and result.trace is None:
         raise InvalidArgument(
             "this result was saved or pickled without its surface, so there is nothing to draw; "
@@ -470,11 +473,12 @@ def _view(result: DensityModesResults, axes: tuple[int, ...], level: float) -> _
     if axes != tuple(range(len(result.coordinates))):
         marginal = getattr(surface, "marginal", None)
         surface = marginal([result.columns[j] for j in axes]) if callable(marginal) else None
-    scales = tuple(_scale(result, j) for j in axes)
+    scales = tuple(axis_scale(result, j) for j in axes)
     return _View(result, surface, axes, scales, level)
 
 
-def _scale(result: DensityModesResults, j: int) -> _Scale:
+def axis_scale(result: Any, j: int) -> _Scale:
+    """Return how a coordinate of a result is drawn."""
     coordinate = result.coordinates[j]
     low, high = float(result.facts.lower[j]), float(result.facts.upper[j])
     if coordinate.kind == "datetime":
@@ -489,7 +493,7 @@ def _scale(result: DensityModesResults, j: int) -> _Scale:
 
 
 def _date_scale(coordinate: Coordinate) -> _Scale:
-    dates = _matplotlib("dates")
+    dates = matplotlib_part("dates")
     # Matplotlib counts days from an epoch that users may have changed.
     start = float(dates.date2num(np.datetime64(0, "s")))
 
@@ -530,7 +534,7 @@ def log_ticks(low: float, high: float, least_gap: float = 0.06) -> FloatArray:
     if len(marks) >= 3:
         return marks
     # Less than a decade: evenly spaced values read better.
-    locator = _matplotlib("ticker").MaxNLocator(5)
+    locator = matplotlib_part("ticker").MaxNLocator(5)
     return _inside(np.asarray(locator.tick_values(math.exp(low), math.exp(high))), low, high)
 
 
@@ -572,7 +576,8 @@ def _title(result: DensityModesResults) -> str:
     return f"Private {result.subject}, {cost}"
 
 
-def _watermark(transform: Any, write: Callable[..., Any], size: float) -> None:
+def watermark(transform: Any, write: Callable[..., Any], size: float) -> None:
+    """Write across a picture that its noise is simulated."""
     write(
         0.5,
         0.5,

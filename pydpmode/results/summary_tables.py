@@ -360,7 +360,7 @@ def _mode_rows(result: DensityModesResults, mode: int, level: float, private: bo
         shown = [text.value(float(modes.locations[mode, j]))]
         shown += [text.error(float(errors.iloc[j][part])) for part in parts]
         yield [*head, *shown, *(text.value(v) for v in limits), *(ends if j == 0 else ["", ""])]
-        if coordinate.maps_back:
+        if coordinate.transform != "identity":
             at = coordinate.back_number(np.array([modes.locations[mode, j], *limits]))
             back = value_text("number", [(at[2] - at[1]) / 4], at, abs(at[0]) / 100)
             cells = [back.value(float(v)) for v in at]
