@@ -95,7 +95,7 @@ def test_a_failure_while_reading_shows_no_row(
     def broken(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("pydpmode.privacy.private_data.feature_sum", broken)
+    monkeypatch.setattr("pydpmode.privacy.grouped_release.feature_sum", broken)
     with caplog.at_level(logging.DEBUG), pytest.raises(MemoryError) as caught:
         dpm.DensityModes(study).fit(epsilon=0.5)
     assert_clean("".join(traceback.format_exception(caught.value)).encode(), "traceback")
