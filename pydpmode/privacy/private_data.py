@@ -41,7 +41,7 @@ from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .row_errors import reading_rows
 from .sources import open_source
 from .surface_release import ReleasePlan, add_noise, check_notes, check_request, plan_release, to_lattice
-from .table_options import check_choice, check_count, check_person, check_weights
+from .table_options import check_choice, check_count, check_person, check_weights, person_votes
 from .table_options import check_table as check_table
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
@@ -471,7 +471,6 @@ class PrivateData:
         *,
         label: str = "",
         seed: int | None = None,
-        notes: Sequence[str] = (),
     ) -> tuple[R, PrivacySpent]:
         """Charge the ledger, read the rows once, and release a statistic; its module holds the proof."""
         return self._run_charged(
@@ -480,7 +479,7 @@ class PrivateData:
             lambda rows: statistic.finish(rows(statistic.block), seed),
             label,
             seed,
-            notes,
+            (),
         )
 
     def _charge(self, charge: Charge, *, passes: int = 1) -> str:
@@ -590,11 +589,7 @@ class PrivateData:
         """Return each row's share of its person's one vote, (n_rows,)."""
         if self._person is None:
             raise InvalidArgument("unit='person' needs person=")
-        codes = self._rows.codes(self._person)
-        # A row without an identifier belongs to nobody: were such rows one more person, somebody
-        # with some of them would have two votes.
-        counts = np.bincount(codes[codes >= 0], minlength=1)
-        return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)
+        return person_votes(self._rows.codes(self._person))
 
     # -- checks at the door -----------------------------------------------------------------------
 
