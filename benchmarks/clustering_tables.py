@@ -248,9 +248,8 @@ def table(
             yield summarise({**cell, "epsilon": epsilon}, name, pairs)
 
 
-def gaussian_table(runs: int, seed: int) -> list[dict[str, object]]:
-    """Return how often the unknown-number fit finds more than one cluster in one correlated Gaussian."""
-    rows: list[dict[str, object]] = []
+def gaussian_table(runs: int, seed: int) -> Iterator[dict[str, object]]:
+    """Yield how often the unknown-number fit finds more than one cluster in one correlated Gaussian."""
     for d in (1, 2, 3, 4, 6):
         for n, epsilon in ((2000, 1.0), (2000, 5.0), (20_000, 1.0)):
             split = []
@@ -264,9 +263,16 @@ def gaussian_table(runs: int, seed: int) -> list[dict[str, object]]:
                 split.append(len(ours(data, epsilon, 1e-6, seed + run, None, "fit").centres) > 1)
             share = float(np.mean(split))
             error = (share * (1 - share) / runs) ** 0.5
-            rows.append({"d": d, "n": n, "epsilon": epsilon, "runs": runs, "split": share, "split_se": error})
-            print(rows[-1], flush=True)
-    return rows
+            row = {
+                "d": d,
+                "n": n,
+                "epsilon": epsilon,
+                "runs": runs,
+                "split": share,
+                "split_se": f"{error:.2g}",
+            }
+            print(row, flush=True)
+            yield row
 
 
 def write(name: str, rows: list[dict[str, object]]) -> None:
@@ -332,9 +338,11 @@ def main() -> None:
     runs = QUICK_RUNS if options.quick else RUNS
     seed = TUNING_SEED if options.table == "tuning" else REPORTING_SEED
     if options.table == "gaussian":
-        rows = gaussian_table(runs, seed)
-        if not options.quick:
-            write("gaussian", rows)
+        found: list[dict[str, object]] = []
+        for row in gaussian_table(runs, seed):
+            found.append(row)
+            if not options.quick:
+                write("gaussian", found)
         return
     epsilons = EPSILONS[options.table][2:3] if options.quick else EPSILONS[options.table]
     epsilons = tuple(float(part) for part in options.epsilons.split(",") if part) or epsilons
