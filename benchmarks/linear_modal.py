@@ -41,7 +41,7 @@ DESIGNS = ("t3", "skewed", "contaminated")
 SIZES, EPSILONS, DELTA = (1000, 5000, 20_000), (0.5, 1.0, 5.0), 1e-5
 TRUE = np.array([1.0, 2.0])
 LOWER, UPPER = np.array([-2.5, -12.0]), np.array([2.5, 12.0])
-RUNS = 60
+RUNS = 20
 OUTPUT = Path(__file__).parent / "results" / "linear_modal.csv"
 
 

@@ -9,7 +9,7 @@ A symmetric kernel leaves slopes alone where the errors do not depend on x, but 
 longer tail. So slopes come from the plain kernel (c = 1, order 2) and the height, given the slopes, may
 come from a sharper one (c below 1, orders 4 and 6), which moves it less and has more noise: of a short list
 the one is taken whose estimated squared error is least, its bias being judged by the sharpest that has a
-clear maximum, and believed only beyond two standard errors. The noise of such differences is known, because
+clear maximum, and believed only beyond three standard errors. The noise of such differences is known, because
 all come from one surface. What bias is left is not in the standard errors.
 
 Standard errors. With gradient g and Hessian H of the objective, `Cov = H^-1 Cov(g) H^-1`. The privacy part of
@@ -50,7 +50,7 @@ _TIGHT = 1e-8  # residual bandwidths
 _RIVAL = 0.7  # share of the best objective at which a start is compared on equal terms
 _LEAST_SPREAD = 0.3  # of the errors, in residual bandwidths
 _CLEAR = 5.0  # noise standard deviations that the curvature of a sharper kernel must reach
-_DOUBT = 2.0  # standard errors that a bias must exceed to be believed
+_DOUBT = 3.0  # standard errors that a bias must exceed to be believed
 _FARTHEST_MOVE = 2.0  # residual bandwidths between estimates with smooth and sharp kernels
 
 
@@ -364,8 +364,7 @@ def _choose_height(smooth: _Peak) -> _Height:
         if height is None or abs(height.place - found[0].place) > _FARTHEST_MOVE * s:
             break
         # Where the curvature is not clear of its own noise, the noise chooses the place.
-        value = height.peak.value
-        if -value.hessian[0, 0] < _CLEAR * sharper.bend_noise(value):
+        if -height.peak.value.hessian[0, 0] < _CLEAR * _bend_error(smooth, height.peak):
             break
         found.append(height)
     sharpest = found[-1]
@@ -388,6 +387,13 @@ def _climb_height(integral: PlaneIntegral, plane: FloatArray) -> _Height | None:
             return _Height(float(here[0]), _Peak(here, integral, value, True)) if bend < 0 else None
         here[0] += move
     return None
+
+
+def _bend_error(smooth: _Peak, peak: _Peak) -> float:
+    """Return the standard error, privacy and sampling, of the second derivative along the height."""
+    private = peak.integral.bend_noise(peak.value) ** 2
+    bend = np.gradient(_slope_kernel(peak, smooth), _residuals(smooth))
+    return math.sqrt(private + _record_mean(smooth, bend * bend) / smooth.integral.joint.records)
 
 
 def _height_influence(smooth: _Peak, height: _Height) -> ComplexArray:

@@ -11,16 +11,19 @@ Euclidean norm of `M (F - F')` IS the covariance's norm of `F - F'`, so nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..budget import PrivacySpent
 from ..numerics.correlated_noise import Whitening
 from ..numerics.kernels import squared_kernel_integrals
 from ..numerics.noisy_trace import NoisyTrace
 from ..numerics.surfaces import FloatArray
+from ..results.coordinates import Coordinate
+from ..results.released_trace import ReleasedTrace
 from .bounds import ClippedBlock
 from .grams_initialisation import draw_batch, draw_starts
 from .grams_plan import GramsPlan
@@ -83,6 +86,24 @@ def run_grams(plan: GramsPlan, each_block: RowPass, seed: int | None) -> NoisyTr
         step=ascent.step,
         clip=ascent.clip,
         floor=ascent.floor,
+    )
+
+
+def released_trace(
+    plan: GramsPlan, trace: NoisyTrace, coordinates: Sequence[Coordinate], spent: PrivacySpent
+) -> ReleasedTrace:
+    """Return a trace and its plan as the object that may be published."""
+    return ReleasedTrace(
+        trace=trace,
+        coordinates=tuple(coordinates),
+        lower=plan.lower,
+        upper=plan.upper,
+        bandwidth=plan.bandwidth,
+        kernel=plan.rounds.kernel.name,
+        accountant=plan.accountant,
+        finish=plan.finish,
+        candidates=plan.candidates.count,
+        privacy=spent,
     )
 
 

@@ -70,6 +70,19 @@ class Rounds:
         """Share of the records in one round, m/n."""
         return self.batch / self.records
 
+    @property
+    def base(self) -> float:
+        """Norm by which one record moves statistics that are scaled to move by at most 1 at one ascent.
+
+        In the covariance's own norm for correlated noise, Euclidean for independent noise.
+        """
+        return 1.0 if self.correlated else math.sqrt(self.ascents)
+
+    @property
+    def draws(self) -> int:
+        """Number of starts that one record can influence."""
+        return self.ascents
+
 
 @dataclass(frozen=True)
 class RoundNoise:
@@ -164,11 +177,11 @@ def linear_noise(
     epsilon, delta : float
         Of rounds and starts together.
     epsilon_draw : float
-        Of each of the k starts.
+        Of each start.
     """
     kernel, ascents = rounds.kernel, rounds.ascents
     length = ascents * (1 + kernel.dimension)
-    base = (1.0 if rounds.correlated else math.sqrt(ascents)) * (1 + 1e-9)
+    base = rounds.base * (1 + 1e-9)
     # One record's own norm is below `base`, so no sum is longer than n of them.
     lattice = _lattice(base, length, rounds.records * base)
     sensitivity = Sensitivity(base, _arithmetic(rounds, scales), lattice * math.sqrt(length), 0.0)
@@ -177,8 +190,10 @@ def linear_noise(
     def ratio(extra: float, slack: float) -> float:
         if accountant == "rdp":
             share = delta * (1 - 1e-12) - 2 * extra
-            return _rdp_ratio(epsilon - slack, share, rounds.number, rounds.fraction, epsilon_draw, ascents)
-        return 1 / _round_mu(epsilon, delta, rounds.number, epsilon_draw, ascents, extra, slack)
+            return _rdp_ratio(
+                epsilon - slack, share, rounds.number, rounds.fraction, epsilon_draw, rounds.draws
+            )
+        return 1 / _round_mu(epsilon, delta, rounds.number, epsilon_draw, rounds.draws, extra, slack)
 
     slack, extra = _discreteness(length, total * ratio(0.0, 0.0) / lattice, total, lattice, rounds.number)
     best = ratio(extra, slack)
@@ -202,7 +217,7 @@ def published_noise(rounds: Rounds, *, floor: float, clip: float, epsilon: float
     """
     kernel = rounds.kernel
     length = rounds.ascents * kernel.dimension
-    base = math.sqrt(rounds.ascents) * score_sensitivity(kernel, clip, floor) / rounds.batch * (1 + 1e-9)
+    base = rounds.base * score_sensitivity(kernel, clip, floor) / rounds.batch * (1 + 1e-9)
     lattice = _lattice(base, length, clip / floor)
     # Errors of the batch means, through the slopes 1/floor and A/floor^2; both neighbours may be off.
     slope = kernel.gradient_supremum / floor + kernel.supremum * clip / floor**2
@@ -323,5 +338,6 @@ def rdp_epsilon(
     sampled = dp_event.SampledWithoutReplacementDpEvent(whole, math.ceil(fraction * whole), noisy)
     accountant.compose(noisy if fraction >= 1 else sampled, rounds)
     # rho-zCDP is the Renyi curve of a Gaussian of scale 1/sqrt(2 rho).
-    accountant.compose(dp_event.GaussianDpEvent(2 / epsilon_draw), draws)
+    if draws:
+        accountant.compose(dp_event.GaussianDpEvent(2 / epsilon_draw), draws)
     return float(accountant.get_epsilon(delta))

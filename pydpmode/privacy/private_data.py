@@ -25,20 +25,23 @@ from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from ..results.grouped_surface import GroupedSurface
+from ..results.released_partial_traces import ReleasedPartialTraces
 from ..results.released_surface import ReleasedSurface
 from ..results.released_trace import ReleasedTrace
 from .bounds import Bounds, ClippedBlock, coordinate_block, coordinate_box, read_bounds, used_columns
-from .grams import run_grams
+from .grams import RowPass, released_trace, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
 from .grouped_release import DeclaredLevels, group_sums
 from .ledger import Ledger
 from .noise import processors
+from .pms import PUBLIC_PREDICTORS, released_traces, run_pms
+from .pms_plan import PmsPlan, PmsRequest
 from .progress import progress_bar
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .sources import open_source
-from .surface_release import ReleasePlan, add_noise, check_request, plan_release, to_lattice
-from .table_options import check_choice, check_count, check_person, check_weights
+from .surface_release import ReleasePlan, add_noise, check_notes, check_request, plan_release, to_lattice
+from .table_options import check_choice, check_count, check_person, check_weights, person_votes
 from .table_options import check_table as check_table
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
@@ -286,7 +289,7 @@ class PrivateData:
             When the arguments do not fit each other or the bounds. In all these cases nothing has
             been read or charged.
         """
-        self._check_request(design, coordinates, seed, notes)
+        check_request(design, coordinates, self.box(coordinates), seed, notes)
         plan = self.plan(design, epsilon=epsilon, delta=delta)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
         spent = self._spent(plan, coordinates, label, seed, notes)
@@ -312,7 +315,7 @@ class PrivateData:
         largest design it may choose; it must not fail. Raises as `release_surface` does.
         """
         largest = design_for(None)
-        self._check_request(largest, coordinates, seed, notes)
+        check_request(largest, coordinates, self.box(coordinates), seed, notes)
         reserve = reserved(self.plan(largest, epsilon=epsilon, delta=delta))
         lower, upper = self.box(coordinates)
         quantiles = plan_quantiles(lower, upper, reserve)
@@ -323,7 +326,7 @@ class PrivateData:
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
             raise
-        self._check_request(design, coordinates, seed, notes)
+        check_request(design, coordinates, self.box(coordinates), seed, notes)
         plan = quantiles.held(
             self.plan(design, epsilon=epsilon, delta=delta, mu=quantiles.surface_mu), reserve
         )
@@ -349,7 +352,7 @@ class PrivateData:
         (epsilon, delta)-DP together: a record is in one level at most (`features.grouped_sensitivity`), and
         counts nothing where its level is not declared. Raises as `release_surface` does.
         """
-        self._check_request(design, coordinates, seed, notes)
+        check_request(design, coordinates, self.box(coordinates), seed, notes)
         groups.check(self._rows)
         plan = self.plan(design, epsilon=epsilon, delta=delta, groups=groups.count)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
@@ -361,14 +364,14 @@ class PrivateData:
     def _noisy_sum(
         self,
         plan: ReleasePlan,
-        coordinates: Sequence[Coordinate],
+        where: Sequence[Coordinate],
         seed: int | None,
         groups: DeclaredLevels | None = None,
     ) -> FloatArray:
         """Return the released vector of a release that has been charged."""
         try:
             # The sum without noise has no name here: a traceback's variables are often logged.
-            return add_noise(plan, self._lattice_sum(plan, coordinates, groups), seed)
+            return add_noise(plan, self._lattice_sum(plan, where, groups), seed)
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
             raise
@@ -389,10 +392,7 @@ class PrivateData:
     ) -> GramsPlan:
         """Calibrate a DP-GRAMS release without reading or charging anything.
 
-        Raises
-        ------
-        InvalidArgument
-            Under add/remove, for persons, with weights, and on options that are not sound together.
+        Raises InvalidArgument under add/remove, for persons, with weights, and on unsound options.
         """
         self.check_grams()
         lower, upper = self.box(coordinates)
@@ -424,51 +424,59 @@ class PrivateData:
     ) -> ReleasedTrace:
         """Charge the ledger, then release the starts and rounds of DP-GRAMS: 1 + T passes over the rows.
 
-        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`.
-
-        Raises
-        ------
-        BudgetExceeded, InvalidArgument, MissingBounds
-            As in `release_surface` and `plan_grams`: nothing has been read or charged then.
+        (epsilon, delta)-DP for replacing one row, given public bounds; see `grams` and `grams_plan`. Raises
+        as `release_surface` and `plan_grams` do: nothing has been read or charged then.
         """
         plan = self.plan_grams(options, coordinates, bandwidth, epsilon=epsilon, delta=delta, n_modes=n_modes)
-        self._check_request(plan, coordinates, seed, notes)
+        trace, spent = self._run_charged(
+            plan, coordinates, lambda rows: run_grams(plan, rows, seed), label, seed, notes
+        )
+        return released_trace(plan, trace, coordinates, spent)
+
+    def release_pms(
+        self, request: PmsRequest, *, label: str = "", seed: int | None = None, notes: Sequence[str] = ()
+    ) -> ReleasedPartialTraces:
+        """Charge the ledger, then release the starts and rounds of DP-PMS at PUBLIC predictors.
+
+        (epsilon, delta)-DP for replacing one RESPONSE; see `pms_plan`. Raises as `release_grams` does.
+        """
+        self.check_grams()
+        plan = request.plan(*self.box([request.response]), self.n_planning, BLOCK_ROWS)
+        told, where = (PUBLIC_PREDICTORS, *check_notes(notes)), [request.response]
+        traces, spent = self._run_charged(
+            plan, where, lambda rows: run_pms(plan, rows, seed), label, seed, told
+        )
+        return released_traces(plan, traces, request, spent)
+
+    def _run_charged(
+        self,
+        plan: GramsPlan | PmsPlan,
+        coordinates: Sequence[Coordinate],
+        run: Callable[[RowPass], R],
+        label: str,
+        seed: int | None,
+        notes: Sequence[str],
+    ) -> tuple[R, PrivacySpent]:
+        """Check, charge, run some passes over the rows, and mark the entry released."""
+        check_request(plan, coordinates, self.box(coordinates), seed, notes)
         entry = self._ledger.charge(plan.charge(label, seed is not None))
         try:
-            trace = run_grams(plan, lambda one: self._each_block(coordinates, one), seed)
+            value = run(lambda one: self._each_block(coordinates, one))
         except BaseException as problem:
             traceback.clear_frames(problem.__traceback__)
             raise
-        released = ReleasedTrace(
-            trace=trace,
-            coordinates=tuple(coordinates),
-            lower=plan.lower,
-            upper=plan.upper,
-            bandwidth=plan.bandwidth,
-            kernel=plan.rounds.kernel.name,
-            accountant=plan.accountant,
-            finish=plan.finish,
-            candidates=plan.candidates.count,
-            privacy=self._spent(plan, coordinates, label, seed, notes),
-        )
         self._ledger.mark_released(entry)
-        return released
-
-    def _check_request(
-        self, design: Design | GramsPlan, coordinates: Sequence[Coordinate], seed: object, notes: object
-    ) -> None:
-        """Refuse what would fail, or void the guarantee, after the charge."""
-        check_request(design, coordinates, self.box(coordinates), seed, notes)
+        return value, self._spent(plan, coordinates, label, seed, notes)
 
     def _spent(
         self,
-        plan: ReleasePlan | GramsPlan,
+        plan: ReleasePlan | GramsPlan | PmsPlan,
         coordinates: Sequence[Coordinate],
         label: str,
         seed: int | None,
         notes: Sequence[str],
     ) -> PrivacySpent:
-        what = plan.mechanism if isinstance(plan, GramsPlan) else "surface"
+        what = "surface" if isinstance(plan, ReleasePlan) else plan.mechanism
         return PrivacySpent(
             epsilon=plan.epsilon,
             delta=plan.delta,
@@ -540,7 +548,7 @@ class PrivateData:
 
     def _raw_blocks(self, columns: Sequence[str]) -> Iterator[tuple[FloatArray, FloatArray | None]]:
         names = list(columns) + ([self._weights] if self._weights is not None else [])
-        votes = self._votes() if self._unit == "person" else None
+        votes = None if self._person is None else person_votes(self._rows.codes(self._person))
         start = 0
         for raw in self._rows.blocks(names, BLOCK_ROWS):
             stop = start + raw.shape[1]
@@ -551,16 +559,6 @@ class PrivateData:
                     weights = np.clip(raw[-1], 0.0, self._max_weight) / self._max_weight
             yield raw[: len(columns)], weights
             start = stop
-
-    def _votes(self) -> FloatArray:
-        """Return each row's share of its person's one vote, (n_rows,)."""
-        if self._person is None:
-            raise InvalidArgument("unit='person' needs person=")
-        codes = self._rows.codes(self._person)
-        # A row without an identifier belongs to nobody: were such rows one more person, somebody
-        # with some of them would have two votes.
-        counts = np.bincount(codes[codes >= 0], minlength=1)
-        return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)
 
     # -- checks at the door -----------------------------------------------------------------------
 

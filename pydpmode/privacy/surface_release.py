@@ -196,10 +196,16 @@ def check_request(
         )
     if seed is not None:
         as_whole(seed, "seed", 0)
+    check_notes(notes)
+
+
+def check_notes(notes: object) -> tuple[str, ...]:
+    """Return notes as a tuple of texts."""
     if isinstance(notes, str) or not (
         isinstance(notes, Sequence) and all(isinstance(note, str) for note in notes)
     ):
         raise InvalidArgument("notes must be a sequence of texts, such as ('chosen from the data',)")
+    return tuple(notes)
 
 
 def _lattice_step(base: float, length: int, largest_total: int) -> float:

@@ -10,9 +10,10 @@ import numpy as np
 
 from ..budget import Unit, as_number, as_whole
 from ..errors import InvalidArgument
+from ..numerics.surfaces import FloatArray
 from .bounds import Bounds, read_bounds
 from .sources import open_source
-from .table_source import TableSource
+from .table_source import CodeArray, TableSource
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
@@ -50,6 +51,14 @@ def check_weights(
     if not (math.isfinite(ceiling) and ceiling > 0):
         raise InvalidArgument(f"max_weight must be a finite number > 0, got {ceiling!r}")
     return weights, ceiling
+
+
+def person_votes(codes: CodeArray) -> FloatArray:
+    """Return each row's share of its person's one vote, (n_rows,), from the persons' codes."""
+    # A row without an identifier belongs to nobody: were such rows one more person, somebody
+    # with some of them would have two votes.
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)
 
 
 def check_count(name: str, value: object) -> int | None:
