@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .conditional_peaks import LEAST_TOTAL, integral_variance
 from .modal_branches import BranchSet, branches_at
 from .surfaces import FloatArray, Surface
 
@@ -14,11 +15,9 @@ from .surfaces import FloatArray, Surface
 _MARGIN = 4.0
 _STEP, _MOST = 1 / 5, 1201
 # Grid points per axis that the residual scale is averaged over, by the number of predictors.
-_SCALE_POINTS = {1: 200, 2: 15, 3: 6}
+_SCALE_POINTS = {1: 60, 2: 10, 3: 5}
 # Points read at once, and rows of a product of random features.
 _CHUNK, _PRODUCT_ROWS = 2_000_000, 500
-# Where the density of the predictors is below so many standard deviations nothing is known.
-_LEAST_TOTAL = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +53,11 @@ def conditional_density(surface: Surface, response: int, points: FloatArray) -> 
     density = _read(surface, response, unique, responses)
     step = responses[1] - responses[0]
     total = density.sum(axis=1) * step
-    # Noise of a sum along the response: as many independent values as correlation lengths.
-    cells = max((high - low) / (float(surface.noise_length[response]) * math.sqrt(2 * math.pi)), 1.0)
-    variance = max(surface.noise.value, 0.0) * (high - low) ** 2 / cells
-    sampling = (
-        surface.roughness.value * h * 2 * math.sqrt(math.pi) * np.maximum(total, 0) / surface.n_effective
-    )
-    known = total > _LEAST_TOTAL * np.sqrt(variance + sampling)
+    length = float(surface.noise_length[response])
+    noise = integral_variance(surface_sd(surface), high - low, length)
+    # Roughness times the bandwidth leaves that of the predictors' density.
+    rough = 2 * math.sqrt(math.pi) * h * surface.roughness.value
+    known = total > LEAST_TOTAL * np.sqrt(noise + rough * np.maximum(total, 0) / surface.n_effective)
     index = place.reshape(-1)
     return ConditionalDensity(responses, density[index], known[index])
 

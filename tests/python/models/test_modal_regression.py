@@ -169,8 +169,10 @@ def test_predictions_follow_the_index_and_blank_what_is_not_known(fitted: ModalR
     answer = fitted.predict(new)
     assert list(dict.fromkeys(answer.index)) == ["d", "b", "c", "a"]
     assert answer.loc["d"].shape[0] == 2
-    assert answer.loc["b", "status"] == "missing" and np.isnan(answer.loc["b", "estimate"])
-    assert answer.loc["c", "status"] == "outside the box" and not answer.loc["c", "certified"]
+    assert answer.loc["b", "status"] == "missing"
+    assert np.isnan(answer.loc["b", "estimate"])
+    assert answer.loc["c", "status"] == "outside the box"
+    assert not answer.loc["c", "certified"]
     assert answer.row.tolist() == sorted(answer.row.tolist())
     turned = fitted.predict(new.iloc[::-1])
     pd.testing.assert_frame_equal(
@@ -315,12 +317,13 @@ def test_pictures_show_branches_mean_and_mark(
     pyplot = pytest.importorskip("matplotlib.pyplot")
     ax = fitted.plot()
     labels = ax.get_legend_handles_labels()[1]
-    assert any("band" in label for label in labels) and "mean" in labels
+    assert any("band" in label for label in labels)
+    assert "mean of y" in labels
     assert any("NOT PRIVATE" in text.get_text() for text in ax.texts)
-    assert ax.get_xlim() == (0, 1) and ax.get_ylim() == (-1, 2.5)
+    assert (ax.get_xlim(), ax.get_ylim()) == ((0, 1), (-1, 2.5))
     first = grouped.plot()
     assert len(first.figure.axes) == 2
-    figure, own = pyplot.subplots()
+    own = pyplot.subplots()[1]
     assert fitted.plot(ax=own, certified_only=True) is own
     with pytest.raises(errors.InvalidArgument, match="ax"):
         grouped.plot(ax=own)
