@@ -49,7 +49,7 @@ $(MAIN)/.test-$(KEY): | $(MAIN)/.made-$(KEY)
 
 # rpy2 is built against the R that is there.
 $(MAIN)/.r-$(KEY): $(MAIN)/.test-$(KEY)
-	.ci/install-r
+	.ci/install-r $(MAIN)/bin/python
 	$(MAIN)/$(INSTALL) --editable '.[test,r]'
 	@touch $@
 

@@ -175,10 +175,13 @@ with_columns <- function(x, names) {
 confint.dp_modes <- function(object, parm, level = 0.95, ...) {
   e <- at_level(object, level)$estimates
   if (!missing(parm)) e <- keep_parm(e, parm)
-  percent <- paste(format(100 * c((1 - level) / 2, 1 - (1 - level) / 2), trim = TRUE, digits = 3L), "%")
   out <- cbind(e$lower, e$upper)
-  dimnames(out) <- list(paste(e$mode, e$term, sep = ":"), percent)
+  dimnames(out) <- list(paste(e$mode, e$term, sep = ":"), percent_names(level))
   out
+}
+
+percent_names <- function(level) {
+  paste(format(100 * c((1 - level) / 2, 1 - (1 - level) / 2), trim = TRUE, digits = 3L), "%")
 }
 
 keep_parm <- function(e, parm) {

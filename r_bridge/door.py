@@ -31,6 +31,7 @@ from pydpmode.results.coordinates import points_of
 from pydpmode.results.released_surface import ReleasedSurface
 from pydpmode.results.results import DensityModesResults, load_results
 
+from . import clusters, regression
 from . import describe as tables
 from .arguments import plain
 from .requests import checked, handles, options_of, preview_of, source_of, surface_from
@@ -160,6 +161,8 @@ def _signatures() -> Reply:
         "DensityModes.fit": DensityModes.fit,
         "DensityModes.preview": DensityModes.preview,
         "GramsOptions": GramsOptions,
+        **regression.SIGNATURES,
+        **clusters.SIGNATURES,
     }
     return {
         name: [p for p in inspect.signature(entry).parameters if p != "self"]
@@ -342,6 +345,8 @@ def _surface_share(state: str, lower: Any, upper: Any) -> float:
 
 
 _OPERATIONS: dict[str, Operation] = {
+    **regression.OPERATIONS,
+    **clusters.OPERATIONS,
     "versions": _versions,
     "echo": _echo,
     "signatures": _signatures,

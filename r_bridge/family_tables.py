@@ -23,7 +23,29 @@ def regression_tables(result: Any, level: float) -> dict[str, Any]:
         "levels": [str(value) for value in result.levels],
         "residual_scale": list(result.residual_scales),
         "n_branches": [int(found.count) for found in result.branch_sets],
+        "coefficients": _coefficients(result, level) if result.linear else None,
     }
+
+
+def _coefficients(result: Any, level: float) -> pd.DataFrame:
+    """Return the coefficients of the modal line, one row per (level and) term."""
+    errors, interval = result.std_errors, result.conf_int(level)
+    terms = errors.index
+    if result.by is None:
+        names = {"term": list(terms)}
+    else:
+        names = {result.by: [value for value, _ in terms], "term": [term for _, term in terms]}
+    return pd.DataFrame(
+        {
+            **names,
+            "estimate": result.params.to_numpy(),
+            "std_error": errors["total"].to_numpy(),
+            "privacy": errors["privacy"].to_numpy(),
+            "sampling": errors["sampling"].to_numpy(),
+            "lower": interval["lower"].to_numpy(),
+            "upper": interval["upper"].to_numpy(),
+        }
+    )
 
 
 def cluster_tables(result: Any, level: float) -> dict[str, Any]:

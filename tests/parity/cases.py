@@ -16,7 +16,15 @@ from typing import Any
 
 import pandas as pd
 
-from pydpmode import Budget, DensityModes, GramsOptions, PrivateData, datasets
+from pydpmode import (
+    Budget,
+    DensityModes,
+    GramsOptions,
+    ModalClustering,
+    ModalRegression,
+    PrivateData,
+    datasets,
+)
 
 TABLE = Path(__file__).with_name("cases.json")
 
@@ -94,7 +102,53 @@ def cases() -> list[Case]:
             f"private table, {name}", {"name": "with persons", "n": 900, "seed": 3}, _SQUARE, ["x", "y"]
         )
         found.append({**case, "private": given})
+    return found + regression_cases() + clustering_cases()
+
+
+def regression_cases() -> list[Case]:
+    """Return the cases of modal regression."""
+    levels = {"name": "three_levels", "n": 900, "seed": 3}
+    curves = {"name": "sinusoid", "n": 900, "seed": 3}
+    bounds = {"x": [0, 1], "y": [-2, 4]}
+    found = [
+        _regression("regression, wages", {"name": "wages"}, _WAGES, "log(wage) ~ age", resolution={"age": 1}),
+        _regression("regression, levels", levels, bounds, "y ~ x"),
+        _regression("regression, sinusoid", curves, bounds, "y ~ x"),
+        _regression("regression, two predictors", _GAUSSIANS, _SQUARE, "y ~ x", order=4, bandwidth=1.2),
+        _regression(
+            "regression, rate", curves, bounds, "y ~ x", false_branch_rate=0.2, bandwidth="reference"
+        ),
+        _regression(
+            "regression, groups",
+            {"name": "with persons", "n": 900, "seed": 3},
+            _SQUARE,
+            "y ~ x",
+            by="group",
+            levels=["even", "odd"],
+        ),
+    ]
     return found
+
+
+def _regression(name: str, data: Case, bounds: Case, formula: str, **options: Any) -> Case:
+    return {**_case(name, data, bounds, [], **options), "model": "regression", "formula": formula}
+
+
+def clustering_cases() -> list[Case]:
+    """Return the cases of modal clustering."""
+    options: dict[str, dict[str, Any]] = {
+        "four": {"n_clusters": 4},
+        "number found": {},
+        "modes": {"centres": "modes"},
+        "bandwidth": {"n_clusters": 4, "bandwidth": 0.7},
+        "rate": {"false_split_rate": 0.3},
+        "public transform": {"n_clusters": 4, "public_transform": "divided by 2 in an earlier study"},
+    }
+    found = [
+        _case(f"clusters, {name}", _GAUSSIANS, _SQUARE, ["x", "y"], **given)
+        for name, given in options.items()
+    ]
+    return [{**case, "model": "clusters"} for case in found]
 
 
 def _case(name: str, data: Case, bounds: Case, columns: list[str], **options: Any) -> Case:
@@ -118,7 +172,10 @@ def table_of(data: Case) -> pd.DataFrame:
     if data["name"] == "with persons":
         table = datasets.four_gaussians(data["n"], data["seed"])[0]
         number = range(len(table))
-        return table.assign(id=[f"p{i % 450}" for i in number], w=[0.5 + (i % 4) / 2 for i in number])
+        group = ["odd" if i % 2 else "even" for i in number]
+        return table.assign(
+            id=[f"p{i % 450}" for i in number], w=[0.5 + (i % 4) / 2 for i in number], group=group
+        )
     if data["name"] == "four columns":
         one, two = (datasets.four_gaussians(data["n"], data["seed"] + i)[0] for i in (0, 1))
         return pd.DataFrame({"a": one["x"], "b": one["y"], "c": two["x"], "d": two["y"]})
@@ -165,9 +222,44 @@ def _mode_numbers(fit: Any) -> dict[str, Any]:
     }
 
 
+def _regressions(case: Case, table: Any, options: dict[str, Any]) -> ModalRegression:
+    return ModalRegression.from_formula(case["formula"], table, **options)
+
+
+def _branch_numbers(fit: Any) -> dict[str, Any]:
+    table, interval = fit.branches, fit.conf_int(0.9)
+    names = ("branch", "estimate", "std_error", "privacy", "sampling", "share", "snr", "certified")
+    return {
+        **{name: table[name].to_numpy(dtype=float) for name in names},
+        "lower": interval["lower"].to_numpy(),
+        "upper": interval["upper"].to_numpy(),
+        "mass": fit.mass.to_numpy(),
+    }
+
+
+def _clusters(case: Case, table: Any, options: dict[str, Any]) -> ModalClustering:
+    return ModalClustering(table, case["columns"], **options)
+
+
+def _cluster_numbers(fit: Any) -> dict[str, Any]:
+    errors, interval = fit.std_errors, fit.conf_int(0.9)
+    return {
+        "estimate": fit.params.to_numpy().ravel(),
+        **{f"std_error_{source}": errors[source].to_numpy() for source in ("privacy", "sampling", "total")},
+        "lower": interval["lower"].to_numpy(),
+        "upper": interval["upper"].to_numpy(),
+        "share": fit.shares["share"].to_numpy(),
+        "share_se": fit.shares["total"].to_numpy(),
+        "found_again": fit.stability["found_again"].to_numpy(),
+        "significance": fit.stability["significance"].to_numpy(),
+    }
+
+
 # Name in the table -> how the model is made, and which of its numbers are compared.
 FAMILIES: dict[str, tuple[Callable[..., Any], Callable[[Any], dict[str, Any]]]] = {
     "modes": (_modes, _mode_numbers),
+    "regression": (_regressions, _branch_numbers),
+    "clusters": (_clusters, _cluster_numbers),
 }
 
 

@@ -8,7 +8,7 @@ make_table <- function(data) {
     "with persons" = {
       table <- design(data$seed)
       number <- seq_len(nrow(table)) - 1
-      cbind(table, id = paste0("p", number %% 450), w = 0.5 + (number %% 4) / 2)
+      cbind(table, id = paste0("p", number %% 450), w = 0.5 + (number %% 4) / 2, group = ifelse(number %% 2 == 1, "odd", "even"))
     },
     "four columns" = {
       one <- design(data$seed)
@@ -51,6 +51,37 @@ families <- list(
         estimate = as.vector(t(stats::coef(fit))), std_error_privacy = t$std.error.privacy,
         std_error_sampling = t$std.error.sampling, std_error_bias = t$std.error.bias, std_error_total = t$std.error,
         lower = interval[, 1L], upper = interval[, 2L], share = t$proportion[!duplicated(t$component)]
+      )
+    }
+  ),
+  regression = list(
+    fit = function(case, given, options) {
+      if (!is.null(options$levels)) options$levels <- unlist(options$levels)
+      do.call(dpmode::dp_modal_regression, c(list(stats::as.formula(case$formula)), given, options))
+    },
+    numbers = function(fit) {
+      b <- stats::coef(fit)
+      interval <- stats::confint(fit, level = 0.9)
+      c(
+        as.list(b[c("branch", "estimate", "std_error", "privacy", "sampling", "share", "snr", "certified")]),
+        list(lower = interval[, 1L], upper = interval[, 2L], mass = fit$mass$mass)
+      )
+    }
+  ),
+  clusters = list(
+    fit = function(case, given, options) {
+      names(options)[names(options) == "n_clusters"] <- "k"
+      do.call(dpmode::dp_modal_clusters, c(list(make_formula(unlist(case$columns), NULL)), given, options))
+    },
+    numbers = function(fit) {
+      t <- dpmode::tidy(fit)
+      interval <- stats::confint(fit, level = 0.9)
+      one <- !duplicated(t$component)
+      list(
+        estimate = as.vector(t(stats::coef(fit))), std_error_privacy = t$std.error.privacy,
+        std_error_sampling = t$std.error.sampling, std_error_total = t$std.error, lower = interval[, 1L],
+        upper = interval[, 2L], share = t$proportion[one], share_se = t$std.error.proportion[one],
+        found_again = t$found.again[one], significance = t$statistic[one]
       )
     }
   )

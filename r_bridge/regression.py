@@ -1,0 +1,75 @@
+"""Modal regression at the door: its fit, its preview and its predictions as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pandas as pd
+
+from pydpmode.errors import InvalidArgument
+from pydpmode.models.modal_regression import ModalRegression
+from pydpmode.results.regression_results import ModalRegressionResults
+
+from . import describe as tables
+from .requests import checked, preview_of, source_of
+
+
+def _fit(data: Any, formula: str, options: Mapping[str, Any], fit: Mapping[str, Any]) -> dict[str, Any]:
+    model = ModalRegression.from_formula(formula, source_of(data), **_options(options))
+    return tables.describe(model.fit(**checked(fit)))
+
+
+def _preview(
+    data: Any, formula: str, options: Mapping[str, Any], preview: Mapping[str, Any]
+) -> dict[str, Any]:
+    model = ModalRegression.from_formula(formula, source_of(data), **_options(options))
+    return preview_of(model.preview(**checked(preview)))
+
+
+def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+    found = checked(options)
+    if "levels" in found and not isinstance(found["levels"], list):
+        found["levels"] = [found["levels"]]
+    return found
+
+
+def _predict(state: str, new: Any, what: str, level: float, certified_only: bool = False) -> pd.DataFrame:
+    result = tables.from_state(state)
+    if not isinstance(result, ModalRegressionResults):
+        raise InvalidArgument(f"this is a result of kind {result.kind!r}, not of a modal regression")
+    if what == "branches":
+        answer = result.predict(new, level=level, certified_only=certified_only)
+    elif what == "region":
+        answer = result.predict_region(new, level=level)
+    else:
+        answer = result.mean_curve(new)
+    # Rows of new data are counted from 1 in R.
+    answer = answer.reset_index(drop=True)
+    return answer.assign(row=answer["row"] + 1) if "row" in answer else answer
+
+
+def _covariance(state: str, group: Any, source: str) -> Any:
+    result = tables.from_state(state)
+    if not isinstance(result, ModalRegressionResults):
+        raise InvalidArgument(f"this is a result of kind {result.kind!r}, not of a modal regression")
+    return result.cov_params(group, source=source).to_numpy()
+
+
+OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "fit_modal_regression": _fit,
+        "preview_modal_regression": _preview,
+        "predict_regression": _predict,
+        "covariance_regression": _covariance,
+    }
+)
+
+SIGNATURES: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "ModalRegression.from_formula": ModalRegression.from_formula,
+        "ModalRegression.fit": ModalRegression.fit,
+        "ModalRegression.preview": ModalRegression.preview,
+    }
+)
