@@ -56,7 +56,8 @@ def epsilon_figure(points: int) -> None:
     style(left, "epsilon", "probability", "The mode is found")
     style(right, "epsilon", "share of the mode's spread", "Standard error (dotted: from privacy alone)")
     right.set_yscale("log")
-    left.legend(frameon=False, fontsize=9)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     figure.savefig(DOCS / "choosing-epsilon.png", dpi=150)
 
 
