@@ -346,6 +346,7 @@ def _table_of_query(relation: Any) -> BatchTable:
             f"this DuckDB relation has no schema ({type(problem).__name__}); keep its connection open, and "
             "see whether the query runs"
         ) from None
-    if len(set(schema.names)) != len(schema.names):
+    # The relation's own names: Arrow's schema of them may number those that come twice.
+    if len(set(relation.columns)) != len(relation.columns):
         raise InvalidArgument("two columns of this query have one name; give each its own with AS")
     return BatchTable("query", schema, open_pass, count=count)
