@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pydpmode as dpm
+from pydpmode.budget import ADJACENCIES
 from pydpmode.cli import EXIT_OTHER, main
 from pydpmode.errors import LedgerError, PydpmodeError, ReadingFailed
 from pydpmode.numerics.designs import LatticeDesign
@@ -175,7 +176,7 @@ def parquet_bytes(r: random.Random) -> bytes:
 
 def read_or_refuse(path: Path, r: random.Random) -> bool:
     """Open a table and release from it; return False when it was refused before anything was charged."""
-    adjacency = r.choice(("replace", "add_remove"))
+    adjacency = r.choice(ADJACENCIES)
     study: PrivateData | None = None
     try:
         study = PrivateData(
