@@ -32,7 +32,7 @@ CALIBRATING = (
 )
 # A proof, or where it is found: a work and its year, or a word that begins an argument.
 STATEMENT = re.compile(
-    r"[A-Z]\w+ \(?(?:19|20)\d\d|et al\. (?:19|20)\d\d|[Pp]roof|[Gg]uarantee|[Ss]ensitivity"
+    r"[A-Z]\w+ \(?(?:19|20)\d\d|et al\. (?:19|20)\d\d|[Pp]roof|[Gg]uarantee|[Ss]ensitivit"
 )
 
 
