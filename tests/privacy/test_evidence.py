@@ -31,9 +31,7 @@ CALIBRATING = (
     "surface_release",
 )
 # A proof, or where it is found: a work and its year, or a word that begins an argument.
-STATEMENT = re.compile(
-    r"[A-Z]\w+ \(?(?:19|20)\d\d|et al\. (?:19|20)\d\d|[Pp]roof|[Gg]uarantee|[Ss]ensitivit"
-)
+STATEMENT = re.compile(r"[A-Z]\w+ \(?(?:19|20)\d\d|et al\. (?:19|20)\d\d|[Pp]roof|[Gg]uarantee|[Ss]ensitivit")
 
 
 def functions(path: Path) -> dict[str, str]:
