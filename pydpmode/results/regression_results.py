@@ -515,7 +515,8 @@ class ModalRegressionResults(Results):
         held: Any = self.surface
         if held is None:
             raise InvalidArgument(
-                "this needs the surface, and the result was saved without it; save with surface=True"
+                "this needs the surface, and the result has none: it was saved without it (save with "
+                "surface=True), or made with mechanism='grams'"
             )
         return list(held.surfaces) if isinstance(held, GroupedSurface) else [held]
 
