@@ -324,8 +324,8 @@ class ModalRegressionResults(Results):
         Parameters
         ----------
         new : DataFrame or array
-            The predictors (and the grouping column), matched by name; of an array in the order of
-            `predictors`. Other columns are ignored.
+            The predictors (and the grouping column), matched by name (a dictionary of columns will do);
+            of an array in the order of `predictors`. Other columns are ignored.
         level : float
             Coverage of the pointwise intervals, in (0, 1).
         certified_only : bool
