@@ -179,6 +179,7 @@ def main() -> None:
     """Run both studies."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two cells with ten runs; nothing is written")
+    parser.add_argument("--only", choices=("branches", "regions"), help="one of the two studies")
     parser.add_argument("--tuning", action="store_true", help="the tuning seed; nothing is written")
     options = parser.parse_args()
     if options.quick:
@@ -187,18 +188,18 @@ def main() -> None:
         return
     seed = TUNING_SEED if options.tuning else REPORTING_SEED
     first = []
-    for name in DESIGNS:
+    for name in DESIGNS if options.only != "regions" else ():
         for n, epsilon in SIZES:
             first.append(false_branches(name, n, epsilon, seed, RUNS))
             print(*first[-1].values(), flush=True)
     second = []
-    for name in ("three_levels", "sinusoid"):
+    for name in ("three_levels", "sinusoid") if options.only != "branches" else ():
         for n, epsilon in ((600, 1.0), (2400, 0.5), (2400, 1.0), (20_000, 1.0)):
             second.append(regions(name, n, epsilon, seed, REGION_RUNS))
             print(*second[-1].values(), flush=True)
-    if not options.tuning:
-        write(RESULTS / "false_branches.csv", first)
-        write(RESULTS / "prediction_regions.csv", second)
+    for table, rows in (("false_branches", first), ("prediction_regions", second)):
+        if rows and not options.tuning:
+            write(RESULTS / f"{table}.csv", rows)
 
 
 if __name__ == "__main__":

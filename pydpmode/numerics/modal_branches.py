@@ -121,7 +121,7 @@ class BranchSet:
 
     def take(self, keep: BoolArray) -> BranchSet:
         """Return some of the nodes, branches numbered again by share."""
-        return _numbered(replace(self, **{name: getattr(self, name)[keep] for name in _PER_NODE}))
+        return number_branches(replace(self, **{name: getattr(self, name)[keep] for name in _PER_NODE}))
 
     def certified_only(self) -> BranchSet:
         """Return the certified nodes alone."""
@@ -238,7 +238,7 @@ def _branch_set(
         total=slices.density.sum(axis=1) * slices.step,
         false_branch_rate=rate,
     )
-    return _numbered(found)
+    return number_branches(found)
 
 
 def _steady_curvature(slices: Slices, peaks: Peaks, branch: IntArray) -> FloatArray:
@@ -260,7 +260,7 @@ def _steady_curvature(slices: Slices, peaks: Peaks, branch: IntArray) -> FloatAr
     return out
 
 
-def _numbered(found: BranchSet) -> BranchSet:
+def number_branches(found: BranchSet) -> BranchSet:
     """Return the same nodes with branches numbered by share and sorted."""
     if not found.branch.size:
         return found

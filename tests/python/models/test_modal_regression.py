@@ -281,6 +281,31 @@ def test_a_line_is_found_where_least_squares_is_biased() -> None:
     assert answer.status.tolist() == ["ok", "outside the box"]
 
 
+# -- the published mechanism
+
+
+def test_the_published_mechanism_at_public_predictors(waves: pd.DataFrame, tmp_path: Path) -> None:
+    model = ModalRegression(
+        waves, "y", "x", bounds=BOUNDS, mechanism="grams", public_predictors=waves.x.to_numpy()
+    )
+    result = model.fit(2.0, 1e-5, seed=1)
+    assert result.privacy is not None
+    assert result.privacy.mechanism.startswith("pms")
+    x = np.linspace(0.05, 0.95, 40)
+    found = result.predict(x, certified_only=True).dropna(subset=["estimate"])
+    truth = dpm.datasets.sinusoid(10, seed=1)[1].at(x[found.row])
+    near = np.nanmin(np.abs(truth - found.estimate.to_numpy()[:, None]), axis=1)
+    assert np.median(near) < 0.15
+    assert found.row.nunique() > 30
+    assert "public" in result.summary().as_text()
+    result.save(tmp_path / "g.json")
+    back = dpm.load_results(tmp_path / "g.json")
+    assert isinstance(back, ModalRegressionResults)
+    pd.testing.assert_frame_equal(back.branches, result.branches)
+    with pytest.raises(errors.InvalidArgument, match="grams"):
+        result.plot()
+
+
 # -- what may leave
 
 
@@ -364,6 +389,9 @@ GOOD = {"x": (0, 1), "y": (0, 1)}
         ({"bounds": GOOD, "by": "x", "levels": [0, 1]}, errors.InvalidArgument),
         ({"bounds": GOOD, "order": 3}, errors.InvalidArgument),
         ({"bounds": GOOD, "resolution": 1}, errors.InvalidArgument),
+        ({"bounds": GOOD, "mechanism": "grams"}, errors.InvalidArgument),
+        ({"bounds": GOOD, "mechanism": "dap"}, errors.InvalidArgument),
+        ({"bounds": GOOD, "public_predictors": [1, 2, 3]}, errors.InvalidArgument),
     ],
 )
 def test_wrong_options_are_refused_without_a_row_value(
