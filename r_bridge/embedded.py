@@ -196,9 +196,10 @@ class Bridge:
             yield
         finally:
             signal.set_wakeup_fd(previous)
-            openrlib.rlib.R_interrupts_pending = 0
             here.close()
+            # Only when the watcher is gone: a late signal must not interrupt the next call.
             watcher.join()
+            openrlib.rlib.R_interrupts_pending = 0
             there.close()
 
 

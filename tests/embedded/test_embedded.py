@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,14 @@ from pydpmode.results.results import DensityModesResults
 from r_bridge import Bridge, RError, from_r, to_r
 
 BOX = {"x": (-8.0, 8.0), "y": (-8.0, 8.0)}
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as at a terminal: in a job in the background it may be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def points(n: int = 800) -> pd.DataFrame:
@@ -117,7 +126,7 @@ def test_a_private_table_opened_in_r_is_guarded_in_python(bridge: Bridge) -> Non
     assert from_r(bridge.call("ledger", study))["label"].tolist() == ["from R", "from Python"]
 
 
-def test_ctrl_c_reaches_r_code(bridge: Bridge) -> None:
+def test_ctrl_c_reaches_r_code(bridge: Bridge, interruptible: None) -> None:
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -126,7 +135,9 @@ def test_ctrl_c_reaches_r_code(bridge: Bridge) -> None:
     assert from_r(bridge.eval("1 + 1")) == 2.0
 
 
-def test_ctrl_c_reaches_python_code_below_r(bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_reaches_python_code_below_r(
+    bridge: Bridge, interruptible: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def endless(self: object, **_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(30)
