@@ -37,6 +37,7 @@ from .pms import PUBLIC_PREDICTORS, released_traces, run_pms
 from .pms_plan import PmsPlan, PmsRequest
 from .preprocessing import Statistic
 from .progress import progress_bar
+from .public_facts import PublicFacts
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .row_errors import reading_rows
 from .sources import open_source
@@ -52,7 +53,7 @@ DEFAULT_N_MAX = 10**8
 R = TypeVar("R")
 
 
-class PrivateData:
+class PrivateData(PublicFacts):
     """Private rows behind one door: public bounds, a budget and a ledger.
 
     Parameters
@@ -164,64 +165,6 @@ class PrivateData:
         self._ledger = Ledger.open(ledger, budget, adjacency, unit, person=person)
 
     # -- public facts ---------------------------------------------------------------------------
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns with public bounds: those that can be used."""
-        return tuple(self._bounds)
-
-    @property
-    def bounds(self) -> dict[str, tuple[float, float]]:
-        """Public bounds per column (seconds since 1970 for datetimes)."""
-        return dict(self._bounds)
-
-    @property
-    def budget(self) -> Budget:
-        """The total budget."""
-        return self._budget
-
-    @property
-    def ledger(self) -> Ledger:
-        """The record of every release: label, mechanism, epsilon, delta, cumulative, left."""
-        return self._ledger
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which tables are neighbours."""
-        return self._adjacency
-
-    @property
-    def unit(self) -> Unit:
-        """Whose contribution is protected."""
-        return self._unit
-
-    @property
-    def n_units(self) -> int | None:
-        """Public number of rows (or persons); None under add/remove, where it is private."""
-        return self._n_units
-
-    @property
-    def n_planning(self) -> int:
-        """Number of units that rules may use: the public one, or `n_guess` under add/remove.
-
-        Raises
-        ------
-        InvalidArgument
-            Under add/remove without `n_guess`.
-        """
-        if self._n_units is not None:
-            return self._n_units
-        if self._n_guess is None:
-            raise InvalidArgument(
-                "under adjacency='add_remove' the number of rows is private; give a public n_guess= "
-                "to PrivateData, or a bandwidth in numbers"
-            )
-        return self._n_guess
-
-    @property
-    def n_ceiling(self) -> int:
-        """Largest number of units that the guarantee allows for: the public number, or `n_max`."""
-        return self._n_max if self._n_units is None else self._n_units
 
     def coordinate(self, column: str, *, log: bool = False) -> Coordinate:
         """Return the coordinate of a column, perhaps on the log scale. Reads no row."""

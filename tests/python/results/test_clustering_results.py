@@ -101,7 +101,7 @@ def test_refusals(result: Any) -> None:
         result.cov_params(1, source="bias")
     with pytest.raises(errors.InvalidArgument, match="level"):
         result.conf_int(1.0)
-    with pytest.raises(AttributeError, match="labels of your own|Labels of your own"):
+    with pytest.raises(AttributeError, match="abels of your own"):
         _ = result.labels_
     with pytest.raises(AttributeError, match="likelihood"):
         _ = result.llf
