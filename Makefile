@@ -1,4 +1,5 @@
 # make demo         the main job on the packaged wages: demo/wages.txt, .png and .json
+# make demo-regression   the typical wage by age: demo/wage-by-age.txt, .png and .json
 # make test         lint, types and every test, Python and R (as root on Debian, R is installed when it is missing)
 # make test-python  lint, types and every test that needs no R
 # make test-r       the R package: R CMD check, its tests, and R embedded in Python
@@ -14,7 +15,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .NOTPARALLEL:
-.PHONY: help demo test test-python test-r install-r test-lower docs lint format bench audit clean
+.PHONY: help demo demo-regression test test-python test-r install-r test-lower docs lint format bench audit clean
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -71,6 +72,14 @@ demo: $(MAIN)/.run-$(KEY)
 		--epsilon 1 --delta 1e-6 --plot demo/wages.png --json demo/wages.json >demo/wages.txt
 	@cat demo/wages.txt
 	@echo "Written: demo/wages.txt, demo/wages.png, demo/wages.json"
+
+demo-regression: $(MAIN)/.run-$(KEY)
+	@mkdir -p demo
+	$(MAIN)/bin/pydpmode regression pydpmode/data/wages.parquet "log(wage) ~ age" \
+		--bounds age=15:90 --bounds wage=1000:300000 --resolution age=1 --epsilon 1 --delta 1e-6 \
+		--plot demo/wage-by-age.png --json demo/wage-by-age.json >demo/wage-by-age.txt
+	@cat demo/wage-by-age.txt
+	@echo "Written: demo/wage-by-age.txt, demo/wage-by-age.png, demo/wage-by-age.json"
 
 lint: $(MAIN)/.test-$(KEY)
 	$(MAIN)/bin/ruff check .

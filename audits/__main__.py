@@ -1,6 +1,7 @@
 """`make audit`: black-box audits of every mechanism and every planted fault, then fuzzing.
 
     python -m audits                   # real noise; about an hour on two cores
+    python -m audits --resume          # go on after an interruption: keep the rows that are there
     python -m audits --quick           # the numbers of the tests, nothing written
     python -m audits --only quartiles  # some of the cases, nothing written
 
@@ -35,30 +36,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m audits", description="Attack the shipped code.")
     parser.add_argument("--quick", action="store_true", help="the numbers of the tests; nothing is written")
     parser.add_argument("--only", default="", help="cases whose name holds this text; nothing is written")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that are there already")
     chosen = parser.parse_args()
     whole = not (chosen.quick or chosen.only)
-    verdicts = _audits(chosen.quick, chosen.only)
+    target = RESULTS / "audit.csv" if whole else None
+    good = _audits(chosen.quick, chosen.only, target, _read(target) if target and chosen.resume else [])
     tallies = _fuzz(FUZZ_QUICK if chosen.quick else FUZZ_INPUTS, chosen.only)
     if whole:
-        _write(RESULTS / "audit.csv", [_row(v) for v in verdicts])
         _write(RESULTS / "fuzzing.csv", [t.row() for t in tallies])
-    good = all(v.as_it_should_be for v in verdicts) and all(t.clean for t in tallies)
-    return 0 if good else 1
+    return 0 if good and all(t.clean for t in tallies) else 1
 
 
-def _audits(quick: bool, only: str) -> list[Verdict]:
-    out = []
+def _audits(quick: bool, only: str, target: Path | None, done: list[dict[str, str]]) -> bool:
+    """Run the cases; rows are written as they come. Return whether all is as it should be."""
+    good = True
+    rows: list[dict[str, object]] = [dict(row) for row in done]
+    known = {(row["mechanism"], row["neighbours"], row["planted_fault"]) for row in done}
     for case in all_cases():
         runs = case.quick if quick else case.runs
-        if only not in case.name or runs == 0:
+        if only not in case.name or runs == 0 or (case.mechanism, case.pair, case.fault) in known:
             continue
         start = time.perf_counter()
         verdict = audit(case, runs, QUICK_SEED if quick else None)
-        out.append(verdict)
+        good &= verdict.as_it_should_be
+        rows.append(_row(verdict))
+        if target is not None:
+            _write(target, rows)
         mark = "ok" if verdict.as_it_should_be else "WRONG"
         seconds = time.perf_counter() - start
         print(f"{mark:5s} {verdict.bound:6.3f} of {case.epsilon:g}  {seconds:6.1f}s  {case.name}", flush=True)
-    return out
+    return good and all(row["as_it_should_be"] == "True" for row in done)
 
 
 def _fuzz(inputs: int, only: str) -> list[Tally]:
@@ -84,6 +91,13 @@ def _row(verdict: Verdict) -> dict[str, object]:
         "epsilon_at_least": f"{verdict.bound:.3f}",
         "as_it_should_be": verdict.as_it_should_be,
     }
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -25,8 +25,8 @@ FIRST, SECOND = (np.array([0.0, 0.4, 0.9]), np.array([0.0, 0.4, SIDE]))
 Plant = Callable[[], AbstractContextManager[Any]]
 
 
-def _design(lower: Sequence[float], upper: Sequence[float], bandwidth: float) -> LatticeDesign:
-    box = (np.asarray(lower), np.asarray(upper), np.full(1, bandwidth))
+def _design(lower: FloatArray, upper: FloatArray, bandwidth: float) -> LatticeDesign:
+    box = (lower, upper, np.full(1, bandwidth))
     return LatticeDesign(("x",), *box, 2, 0.5, 0.5, 3.5)
 
 

@@ -275,7 +275,7 @@ CASES = [
         tables=_FIVE,
         options=_BATCHES,
         runs=3_000,
-        quick=1_200,
+        quick=2_400,
         plant=amplified_twice,
     ),
     AuditCase(

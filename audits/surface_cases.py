@@ -33,11 +33,11 @@ def table(*rows: tuple[float, ...], **more: list[float]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=[f"x{j + 1}" for j in range(len(rows[0]))]).assign(**more)
 
 
-def lattice(d: int, cut: float, zero_weight: float = 0.5, **ladder: tuple[float, ...]) -> LatticeDesign:
+def lattice(d: int, cut: float, zero_weight: float = 0.5) -> LatticeDesign:
     """Return a lattice over the box [0, 3]^d with bandwidth 1."""
     names = tuple(f"x{j + 1}" for j in range(d))
     box = (np.zeros(d), np.full(d, SIDE), np.ones(d))
-    return LatticeDesign(names, *box, 2, zero_weight, 0.5, cut, **ladder)
+    return LatticeDesign(names, *box, 2, zero_weight, 0.5, cut)
 
 
 def small_ladder() -> LatticeDesign:

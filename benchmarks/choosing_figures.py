@@ -1,9 +1,9 @@
-"""The figures of docs/choosing.md: how often a mode is found, and how precisely, by public facts alone.
+"""The figure of docs/choosing.md: how often a mode is found, and how precisely, by public facts alone.
 
     python benchmarks/choosing_figures.py [--quick]
 
 No table is read: `DensityModes.preview` plans from the bounds, n and epsilon. Writes
-docs/choosing-epsilon.png and docs/choosing-bounds.png.
+docs/choosing-epsilon.png.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ SHARE = 0.10
 COLOURS = ("#3f51b5", "#00897b", "#e65100")
 
 
-def planned(n: int, epsilon: float, width: float = 1.0) -> tuple[float, float, float]:
+def planned(n: int, epsilon: float) -> tuple[float, float, float]:
     """Return (chance of finding a mode, its standard error, the part from privacy), spread 0.1, in 2-D."""
-    ends = (0.5 - width / 2, 0.5 + width / 2)
-    model = DensityModes(np.zeros((1, 2)), bounds=[ends, ends])
+    model = DensityModes(np.zeros((1, 2)), bounds=[(0, 1), (0, 1)])
     plan = model.preview(epsilon=epsilon, delta=DELTA, n=n, spread={"x1": SPREAD, "x2": SPREAD})
     row = plan.modes.loc[SHARE]
     privacy, sampling = row["x1 s.e. privacy"], row["x1 s.e. sampling"]
@@ -56,30 +55,17 @@ def epsilon_figure(points: int) -> None:
     style(left, "epsilon", "probability", "The mode is found")
     style(right, "epsilon", "share of the mode's spread", "Standard error (dotted: from privacy alone)")
     right.set_yscale("log")
-    left.legend(frameon=False, fontsize=9)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     figure.savefig(DOCS / "choosing-epsilon.png", dpi=150)
 
 
-def bounds_figure(points: int) -> None:
-    """Draw the chance of finding the mode against the width of the bounds."""
-    figure, axis = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
-    widths = np.geomspace(1, 20, points)
-    for n, colour in zip((1_000, 10_000, 100_000), COLOURS, strict=True):
-        found = [planned(n, 1.0, width)[0] for width in widths]
-        axis.plot(widths, found, color=colour, label=f"n = {n:,}")
-    style(axis, "width of the bounds, times what is needed", "probability", "The mode is found, epsilon = 1")
-    axis.set_xticks([1, 2, 5, 10, 20], labels=["1", "2", "5", "10", "20"])
-    axis.legend(frameon=False, fontsize=9)
-    figure.savefig(DOCS / "choosing-bounds.png", dpi=150)
-
-
 def main() -> None:
-    """Draw both figures."""
+    """Draw the figure."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--quick", action="store_true", help="few points")
     points = 7 if arguments.parse_args().quick else 13
     epsilon_figure(points)
-    bounds_figure(points)
 
 
 if __name__ == "__main__":

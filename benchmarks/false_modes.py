@@ -46,7 +46,7 @@ DENSITIES: dict[str, tuple[Any, float, float]] = {
 }
 SIZES = (20, 700, 5000, 50_000)
 EPSILONS = (0.1, 1.0, 5.0)
-RUNS = {1: 25, 2: 15, 3: 6}
+RUNS = {1: 25, 2: 15, 3: 10}
 FIELDS = (
     "density",
     "dimension",

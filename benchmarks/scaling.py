@@ -4,7 +4,8 @@
 
 Two columns. Rows come as record batches cut from one small table, so that no size needs memory and none
 pays for making its rows. Times are processor seconds of all threads, which other work on the machine
-disturbs least, medians over repeats. Writes benchmarks/results/scaling.csv and scaling.png.
+disturbs least, medians over repeats. Writes benchmarks/results/scaling.csv and
+docs/scaling.png.
 
 - fit: checks, one pass, exact noise, search for modes, standard errors.
 - pass: the part of it that depends on n, charged and read, without the search (`release_surface`).
@@ -29,6 +30,7 @@ from pydpmode.numerics.designs import LatticeDesign
 from pydpmode.numerics.feature_sums import FAST_TOLERANCE, TRANSFORM_TOLERANCE
 
 RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parents[1] / "docs"
 SEED = 20261130
 BATCH = 2**17
 BANDWIDTH = 0.8
@@ -144,7 +146,7 @@ def draw(rows: list[dict[str, float]]) -> None:
     axis.legend(frameon=False, fontsize=9)
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(RESULTS / "scaling.png", dpi=150)
+    figure.savefig(DOCS / "scaling.png", dpi=150)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ file cannot be used; 1 anything else; 130 interrupted. No message contains a val
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -410,12 +411,22 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     if arguments.surface is not None and getattr(arguments, "mechanism", None) == "grams":
         raise InvalidArgument("--surface: --mechanism grams releases no surface; use --json")
     for target in (arguments.plot, arguments.json, arguments.surface):
-        if target is not None and not Path(target).absolute().parent.is_dir():
-            raise InvalidArgument(f"cannot write {target}: its folder does not exist")
+        if target is not None:
+            _check_target(target)
     if arguments.plot is not None:
         from .results.plot_files import check_plot_target
 
         check_plot_target(arguments.plot)
+
+
+def _check_target(target: str) -> None:
+    path = Path(target).absolute()
+    if not path.parent.is_dir():
+        raise InvalidArgument(f"cannot write {target}: its folder does not exist")
+    if not target or path.is_dir():
+        raise InvalidArgument(f"cannot write {target!r}: it names a folder; give the name of a file")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidArgument(f"cannot write {target}: this user may not")
 
 
 def write(result: DensityModesResults | ClusteringResults, arguments: argparse.Namespace) -> None:

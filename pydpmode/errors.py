@@ -91,6 +91,10 @@ class RaisedLowerBound(PydpmodeWarning):
     """A lower bound of 0 under a logarithm was replaced by a thousandth of the upper bound."""
 
 
+class HeapedValues(PydpmodeWarning):
+    """Values stand on a grid that the bandwidth is too narrow for: modes may be its teeth."""
+
+
 class LowSignal(PydpmodeWarning):
     """The release is dominated by privacy noise; its modes cannot be relied on."""
 

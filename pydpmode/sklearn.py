@@ -1,4 +1,4 @@
-"""Thin scikit-learn estimators: `DPModes` and `DPModalClustering`.
+"""Thin scikit-learn estimators: `DPModes`, `DPModalClustering` and `DPModalRegressor`.
 
 What a fit costs. `epsilon` and `delta` are parameters, without a default. Each `fit` on an array or data
 frame spends its whole (epsilon, delta) on the rows it is given and keeps no record. Cloning an estimator
@@ -16,7 +16,8 @@ published. There is no `labels_`: labels of the private rows are one value per r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -28,12 +29,14 @@ from .budget import Budget
 from .errors import InvalidArgument, MissingBounds, MissingDependency
 from .models.density_modes import DensityModes
 from .models.modal_clustering import ModalClustering
+from .models.modal_regression import ModalRegression
 from .numerics.designs import MAX_LATTICE_DIMENSION
 from .privacy.bounds import Bounds
 from .privacy.private_data import PrivateData
 
 try:
-    from sklearn.base import BaseEstimator, ClusterMixin
+    from sklearn.base import BaseEstimator, ClusterMixin, RegressorMixin
+    from sklearn.exceptions import DataConversionWarning
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:  # pragma: no cover - scikit-learn is an optional dependency
     raise MissingDependency(
@@ -42,13 +45,14 @@ except ImportError as error:  # pragma: no cover - scikit-learn is an optional d
 
 if TYPE_CHECKING:
     from .results.clustering_results import ClusteringResults
+    from .results.regression_results import ModalRegressionResults
     from .results.results import DensityModesResults
 
-__all__ = ["DPModalClustering", "DPModes"]
+__all__ = ["DPModalClustering", "DPModalRegressor", "DPModes"]
 
 
-class _PrivateEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type stubs
-    """What the estimators share: opening X behind its bounds and its budget, and assigning new rows."""
+class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type stubs
+    """What the estimators share: opening X behind its bounds and its budget."""
 
     epsilon: float | None
     delta: float | None
@@ -65,17 +69,25 @@ class _PrivateEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # s
             # A frame without rows: the names and the number of columns, for later checks of new data.
             validate_data(self, _empty_frame(X.columns), skip_check_array=True)
             return X
-        if isinstance(X, list):
+        X = self._table(X)
+        return PrivateData(X, bounds=self._bounds(), budget=self._total(), ledger=self.ledger)
+
+    def _table(self, X: Any) -> Any:
+        """Return X as an array or frame; refuse by shape, names and dtype alone."""
+        if isinstance(X, list) or (hasattr(X, "__array__") and not hasattr(X, "shape")):
             # Text stays text, and is refused by its dtype below: an error of NumPy's would quote it.
             X = np.asarray(X)
         _check_table(X, type(self).__name__)
         validate_data(self, X, skip_check_array=True)
+        return X
+
+    def _total(self) -> Budget:
+        """Return the budget of a fit, or of the study that a ledger file guards."""
         if (self.budget is None) != (self.ledger is None):
             raise InvalidArgument(
                 "budget= and ledger= go together: the ledger is a file that guards the budget"
             )
-        budget = Budget(self.epsilon, self.delta) if self.budget is None else self.budget  # type: ignore[arg-type]
-        return PrivateData(X, bounds=self._bounds(), budget=budget, ledger=self.ledger)
+        return Budget(self.epsilon, self.delta) if self.budget is None else self.budget  # type: ignore[arg-type]
 
     def _bounds(self) -> Bounds:
         """Return the bounds of each column; one pair is for all of them."""
@@ -105,6 +117,16 @@ class _PrivateEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # s
             )
         return int(self.random_state)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+class _PrivateClusterer(ClusterMixin, _PrivateEstimator):  # type: ignore[misc]
+    """Assigns new rows to what was found."""
+
     def _assign(self, X: Any) -> npt.NDArray[np.int64]:
         check_is_fitted(self, "result_")
         if isinstance(X, PrivateData):
@@ -127,14 +149,8 @@ class _PrivateEstimator(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Fit, and return the label of each row of X: for local use, NOT covered by the guarantee."""
         return self.fit(X)._assign(X)  # type: ignore[no-any-return]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.non_deterministic = self.random_state is None
-        return tags
 
-
-class DPModes(_PrivateEstimator):
+class DPModes(_PrivateClusterer):
     """Modes of the density of 1 to 8 numeric columns, as a scikit-learn estimator; see `DensityModes`.
 
     Parameters
@@ -232,7 +248,7 @@ class DPModes(_PrivateEstimator):
         return self
 
 
-class DPModalClustering(_PrivateEstimator):
+class DPModalClustering(_PrivateClusterer):
     """Clusters in 1 to 8 numeric columns, as a scikit-learn estimator; see `ModalClustering`.
 
     Parameters
@@ -315,6 +331,148 @@ class DPModalClustering(_PrivateEstimator):
         self.result_: ClusteringResults = model.fit(self.epsilon, self.delta, seed=self._seed())
         self.cluster_centers_ = self.result_.cluster_set.centres.copy()
         return self
+
+
+class DPModalRegressor(RegressorMixin, _PrivateEstimator):  # type: ignore[misc]
+    """Modal regression on 1 to 3 predictors, as a scikit-learn estimator; see `ModalRegression`.
+
+    `predict` gives one number a row, as scikit-learn expects: the branch with the largest share there. All
+    branches, with their intervals and regions, are in `result_`.
+
+    Parameters
+    ----------
+    epsilon, delta, bounds, budget, ledger, random_state
+        As in `DPModes`; bounds are of the predictors.
+    target_bounds : (low, high)
+        PUBLIC bounds of y.
+    bandwidth : str, float, sequence or mapping
+        As in `ModalRegression`.
+    n_features : int, optional
+        Number of random frequencies with three predictors.
+
+    Attributes
+    ----------
+    result_ : ModalRegressionResults
+    n_features_in_, feature_names_in_
+        As in `DPModes`.
+
+    Notes
+    -----
+    Guarantee of `fit`: (epsilon, delta)-DP for replacing one record (a row of X and its y), given public
+    bounds: predictors and response are protected alike.
+
+    Examples
+    --------
+    >>> from pydpmode import datasets
+    >>> from pydpmode.sklearn import DPModalRegressor
+    >>> data, truth = datasets.sinusoid(2400, seed=1)
+    >>> model = DPModalRegressor(1.0, 1e-5, bounds=(0, 1), target_bounds=(-1, 2.5), random_state=1)
+    >>> model.fit(data[["x"]], data["y"]).predict(data[["x"]]).shape
+    (2400,)
+    """
+
+    def __init__(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        bounds: Bounds | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        bandwidth: Any = "regression",
+        n_features: int | None = None,
+        budget: Budget | None = None,
+        ledger: str | PathLike[str] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.bandwidth = bandwidth
+        self.n_features = n_features
+        self.budget = budget
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release the joint density surface of X and y and find its branches.
+
+        Parameters
+        ----------
+        X : (n, d) array or data frame, d <= 3
+        y : (n,) array
+
+        Raises
+        ------
+        InvalidBudget, MissingBounds, BudgetExceeded, InvalidArgument
+            Before anything is read or charged.
+        """
+        if isinstance(X, PrivateData):
+            raise InvalidArgument("with a PrivateData use ModalRegression, which names its response")
+        X = self._table(X)
+        if self.target_bounds is None:
+            raise MissingBounds("public bounds of y are missing: give target_bounds=(low, high)")
+        bounds = self._bounds()
+        names = _names_of(X)
+        pairs = bounds if isinstance(bounds, Mapping) else dict(zip(names, bounds, strict=True))
+        response = next(name for name in ("y", "response", "_y") if name not in names)
+        study = PrivateData(
+            _joined(X, y, names, response),
+            bounds={**pairs, response: self.target_bounds},
+            budget=self._total(),
+            ledger=self.ledger,
+        )
+        model = ModalRegression(
+            study,
+            response,
+            names,
+            bandwidth=self.bandwidth,
+            n_features=self.n_features if len(names) >= MAX_LATTICE_DIMENSION else None,
+        )
+        self.result_: ModalRegressionResults = model.fit(self.epsilon, self.delta, seed=self._seed())
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the estimate of the branch with the largest share for each row; NaN where there is none."""
+        check_is_fitted(self, "result_")
+        new = validate_data(self, X, reset=False, dtype="numeric", ensure_all_finite="allow-nan")
+        table = self.result_.predict(new)
+        # Branches without a share come first, so that the largest is what stays.
+        best = (
+            table.sort_values("share", na_position="first", kind="stable").groupby("row")["estimate"].last()
+        )
+        return np.asarray(best.reindex(range(len(new))), dtype=np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def _names_of(X: Any) -> list[str]:
+    columns = getattr(X, "columns", None)
+    return [f"x{j + 1}" for j in range(X.shape[1])] if columns is None else [str(c) for c in columns]
+
+
+def _joined(X: Any, y: Any, names: list[str], response: str) -> Any:
+    """Return predictors and response as one frame; refuse by shape and dtype alone."""
+    import pandas as pd
+
+    if y is None:
+        raise InvalidArgument("DPModalRegressor requires y to be passed, but the target y is None")
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; it is taken as one",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        values = values[:, 0]
+    if values.shape != (X.shape[0],):
+        raise InvalidArgument(f"y must hold one number per row of X, got shape {values.shape}")
+    frame = X.copy(deep=False) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    frame.columns = pd.Index(names)
+    return frame.assign(**{response: values})
 
 
 def _check_table(X: Any, name: str) -> None:

@@ -38,6 +38,7 @@ from .surface_model import (
     warn,
     warn_delta,
     warn_features,
+    warn_heaped,
     warn_log_bounds,
     warn_unusable,
     whole,
@@ -307,6 +308,7 @@ class DensityModes(SurfaceModel):
 
     def _search(self, surface: Surface, rule: str, label: str | None, sink: list[str]) -> DensityModesResults:
         reading = choose_reading(surface, n_modes=self._n_modes, false_mode_rate=self._false_mode_rate)
+        warn_heaped(reading, sink)
         surface = reading.surface
         modes = find_modes(
             surface, n_modes=self._n_modes, false_mode_rate=self._false_mode_rate, look=reading.look

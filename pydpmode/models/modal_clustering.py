@@ -68,7 +68,7 @@ class ModalClustering(SurfaceModel):
     n_clusters : int, optional
         Number of clusters; found when omitted: clusters are added while the release shows more than noise.
     centres : {"fit", "modes"}
-        What a centre is. "fit" (default) is the more accurate in every dimension measured
+        What a centre is. "fit" (default) was the more accurate in every cell measured
         (docs/clustering.md); "modes" are peaks of the density and make no assumption on shape.
     bandwidth : str, float, sequence or mapping, optional
         Of the release. When omitted: for "fit" the rule of `numerics.cluster_bandwidth`, and for "modes"
@@ -76,7 +76,7 @@ class ModalClustering(SurfaceModel):
     log : str or sequence of str
         Columns to be taken on the natural-log scale.
     false_split_rate : float
-        With an unknown number: chance that pure noise adds a cluster, for "fit" (0.1) and for "modes".
+        With an unknown number: chance that pure noise adds a cluster, for "fit" and for "modes" (0.03).
     n_features : int, optional
         Number of random frequencies when there are 4 or more columns.
     public_transform : str, optional
@@ -121,7 +121,7 @@ class ModalClustering(SurfaceModel):
         centres: Centres = "fit",
         bandwidth: BandwidthSpec | None = None,
         log: str | Sequence[str] = (),
-        false_split_rate: float = 0.1,
+        false_split_rate: float = 0.03,
         n_features: int | None = None,
         public_transform: str | None = None,
     ) -> None:
@@ -138,7 +138,7 @@ class ModalClustering(SurfaceModel):
         self._rate = as_number(false_split_rate, "false_split_rate")
         if not 0 < self._rate < 1:
             raise InvalidArgument(
-                f"false_split_rate must be in (0, 1), got {false_split_rate!r}; the default is 0.1"
+                f"false_split_rate must be in (0, 1), got {false_split_rate!r}; the default is 0.03"
             )
         self._notes = _transform_note(public_transform)
         self._released: ReleasedSurface | None = None

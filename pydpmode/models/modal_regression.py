@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..budget import Budget, as_number, check_epsilon
 from ..errors import InvalidArgument, LowSignal, UnknownColumn
@@ -22,6 +23,7 @@ from ..numerics.surfaces import FloatArray, Surface
 from ..privacy.bounds import Bounds
 from ..privacy.features import ZERO_WEIGHT
 from ..privacy.gaussian import gaussian_mu
+from ..privacy.grams_options import GramsOptions
 from ..privacy.grouped_release import GROUPED_ZERO_WEIGHT, DeclaredLevels
 from ..privacy.noise import fresh_seed
 from ..privacy.private_data import PrivateData
@@ -30,11 +32,13 @@ from ..results.grouped_surface import GroupedSurface, Level
 from ..results.regression_results import ModalRegressionResults
 from ..results.released_surface import ReleasedSurface
 from .durations import in_seconds
+from .pms_branches import fit_pms_branches
 from .preview import Preview, plan_preview
 from .surface_design import SurfaceRequest
 from .surface_model import (
     SurfaceModel,
     check_seed,
+    is_surface,
     warn,
     warn_delta,
     warn_features,
@@ -87,6 +91,14 @@ class ModalRegression(SurfaceModel):
         Chance that any certified branch is only noise (0.05).
     n_features : int, optional
         Number of random frequencies with three predictors.
+    mechanism : {"surface", "grams"}
+        "grams": the seed paper's DP-PMS, made sound: ascents at a grid of public predictor values. It
+        protects the RESPONSES only, rows under replacement, and its result has no surface (no regions, no
+        mean, no picture).
+    public_predictors : array, optional
+        With "grams": the predictor of each row, PUBLIC, in the rows' order.
+    grams : GramsOptions, optional
+        Options of "grams".
 
     Raises
     ------
@@ -105,10 +117,8 @@ class ModalRegression(SurfaceModel):
     >>> data, truth = datasets.sinusoid(2400, seed=1)
     >>> model = ModalRegression(data, "y", "x", bounds={"x": (0, 1), "y": (-1, 2.5)})
     >>> res = model.fit(epsilon=1.0, delta=1e-5, seed=1)   # a seed only to make this example repeatable
-    >>> res.predict({"x": [0.5]}).round(1)[["branch", "estimate"]]
-       branch  estimate
-    0       1       1.0
-    0       2      -0.5
+    >>> res.predict({"x": [0.5]})["estimate"].sort_values().round(1).tolist()
+    [-0.5, 1.0]
     """
 
     def __init__(
@@ -127,6 +137,9 @@ class ModalRegression(SurfaceModel):
         kind: Literal["branches", "linear"] = "branches",
         false_branch_rate: float = 0.05,
         n_features: int | None = None,
+        mechanism: Literal["surface", "grams"] = "surface",
+        public_predictors: ArrayLike | None = None,
+        grams: GramsOptions | None = None,
     ) -> None:
         logs = (log,) if isinstance(log, str) else tuple(log)
         xs = (predictors,) if isinstance(predictors, str) else tuple(predictors)
@@ -135,6 +148,7 @@ class ModalRegression(SurfaceModel):
             raise UnknownColumn(f"log names {unknown}, which are not among {[*xs, response]}")
         self._formula = Formula(_named_term(response, logs), tuple(_named_term(c, logs) for c in xs))
         self._set_options(bandwidth, resolution, order, kind, false_branch_rate, n_features)
+        self._set_mechanism(mechanism, public_predictors, grams)
         self._set_data(data, bounds, by, levels)
 
     @classmethod
@@ -152,6 +166,9 @@ class ModalRegression(SurfaceModel):
         kind: Literal["branches", "linear"] = "branches",
         false_branch_rate: float = 0.05,
         n_features: int | None = None,
+        mechanism: Literal["surface", "grams"] = "surface",
+        public_predictors: ArrayLike | None = None,
+        grams: GramsOptions | None = None,
     ) -> Self:
         """Make a model of a formula such as `"log(wage) ~ age"`.
 
@@ -166,6 +183,7 @@ class ModalRegression(SurfaceModel):
         model = cls.__new__(cls)
         model._formula = parse_formula(formula)
         model._set_options(bandwidth, resolution, order, kind, false_branch_rate, n_features)
+        model._set_mechanism(mechanism, public_predictors, grams)
         model._set_data(data, bounds, by, levels)
         return model
 
@@ -210,6 +228,20 @@ class ModalRegression(SurfaceModel):
                 f"false_branch_rate must be in (0, 1), got {false_branch_rate!r}; the default is 0.05"
             )
 
+    def _set_mechanism(self, mechanism: str, public: ArrayLike | None, grams: GramsOptions | None) -> None:
+        if mechanism not in ("surface", "grams"):
+            raise InvalidArgument(f"mechanism must be 'surface' or 'grams', got {mechanism!r}")
+        if (mechanism == "grams") != (public is not None):
+            raise InvalidArgument(
+                "mechanism='grams' and public_predictors= (one PUBLIC value per row, in the rows' order) go "
+                "together; give both or none"
+            )
+        if grams is not None and mechanism != "grams":
+            raise InvalidArgument("grams= holds options of mechanism='grams'")
+        if mechanism == "grams" and (self._kind != "branches" or len(self._formula.predictors) > 1):
+            raise InvalidArgument("mechanism='grams' takes one predictor and kind='branches'")
+        self._public, self._grams_options = public, grams
+
     def _set_data(self, data: Any, bounds: Bounds | None, by: str | None, levels: Any) -> None:
         terms = (*self._formula.predictors, self._formula.response)
         self._names = tuple(dict.fromkeys(c for term in terms for c in term.columns))
@@ -223,6 +255,10 @@ class ModalRegression(SurfaceModel):
         self._groups = None if by is None else DeclaredLevels(by, levels)
         if by is not None and by in self._names:
             raise InvalidArgument(f"by={by!r} is in the regression itself; group by another column")
+        if by is not None and self._public is not None:
+            raise InvalidArgument("mechanism='grams' has no groups; leave by= and levels= out")
+        if self._public is not None and (isinstance(data, GroupedSurface) or is_surface(data)):
+            raise InvalidArgument("a surface is already released; mechanism='grams' needs the rows")
         if isinstance(data, GroupedSurface):
             data = self._levels_of(data)
         if self._attach(data, bounds):
@@ -283,6 +319,20 @@ class ModalRegression(SurfaceModel):
         warn_delta(study, budget, sink)
         warn_log_bounds(study, [c for c in coordinates if c.transform == "log"], sink)
         name = label or f"modal regression {_words(coordinates)}"
+        if self._public is not None:
+            return fit_pms_branches(
+                study,
+                coordinates,
+                self._public,
+                request.choice().values,
+                rule,
+                budget,
+                options=self._grams_options,
+                rate=self._rate,
+                label=name,
+                seed=seed,
+                warnings=sink,
+            )
         surface: ReleasedSurface | GroupedSurface
         if self._groups is None:
             surface = self._release(study, request, budget, name, seed)
@@ -319,6 +369,8 @@ class ModalRegression(SurfaceModel):
         """
         if self._given is not None:
             raise InvalidArgument("this surface is already released; there is nothing to plan")
+        if self._public is not None:
+            raise InvalidArgument("preview() plans surfaces; there is none with mechanism='grams'")
         check_epsilon(epsilon)
         with self._cell.one_at_a_time():
             study, budget = self._open(epsilon, delta)

@@ -13,6 +13,7 @@ from typing import Any
 from ..budget import Budget, as_whole, check_delta, check_epsilon
 from ..errors import (
     CoarseFeatures,
+    HeapedValues,
     InvalidArgument,
     InvalidBudget,
     LowSignal,
@@ -23,6 +24,7 @@ from ..errors import (
 )
 from ..numerics.bandwidth import BandwidthSpec, choose_bandwidth
 from ..numerics.designs import MAX_DIMENSION, MAX_LATTICE_DIMENSION
+from ..numerics.scale_choice import ReadingChoice
 from ..numerics.spectral_surfaces import RandomFeatureSurface
 from ..numerics.surfaces import Surface
 from ..privacy.bounds import Bounds, log_lower_bound
@@ -238,6 +240,17 @@ def warn_features(surface: ReleasedSurface, sink: list[str]) -> None:
         f"about n_features={wanted:.0f} would bring it down to that",
         sink,
     )
+
+
+def warn_heaped(reading: ReadingChoice, sink: list[str]) -> None:
+    """Warn where values stand on a grid that the bandwidth is too narrow for. Post-processing."""
+    for name, step in reading.coarse:
+        warn(
+            HeapedValues,
+            f"{name}: values stand on multiples of about {step:.3g}, and at this bandwidth modes may be the "
+            f"grid's; give resolution={{{name!r}: {step:.3g}}} or a wider bandwidth",
+            sink,
+        )
 
 
 def warn_unusable(surface: ReleasedSurface, sink: list[str]) -> None:

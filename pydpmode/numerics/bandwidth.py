@@ -46,7 +46,7 @@ _LARGEST_SHARE = 0.25
 # fewer, like their inverse root: there the widest bandwidth is narrow already, and noise would take
 # longer than the sum over the records.
 _MOST_PAIRS = {1: 100_000, 2: 12_000, 3: 120_000}
-_MANY_RECORDS = 100_000
+_MANY_RECORDS = 10_000
 
 BandwidthSpec = str | float | Sequence[float] | Mapping[str, float]
 

@@ -21,7 +21,7 @@ from .surfaces import FloatArray
 
 _DRAWS = 1024
 _REDRAWS = 10
-_STEPS = 8
+_STEPS = 5
 _SEED = 20_260_730  # of the simulated points and noise: public, the same for everyone
 
 

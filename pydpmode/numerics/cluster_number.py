@@ -1,6 +1,6 @@
 """How many clusters a sketch shows: clusters are added while the residual stands out of the noise.
 
-The largest matched filter over all trial centres and widths is compared with the 90% quantile of the same
+The largest matched filter over all trial centres and widths is compared with a high quantile of the same
 maximum in simulated pure noise. A single Gaussian of any shape is fitted first, so that one correlated
 cluster is not taken for two.
 """
@@ -18,7 +18,7 @@ from .cluster_sketch import ClusterSketch
 from .surfaces import FloatArray
 
 MOST_CLUSTERS = 30
-_DRAWS = 100
+_DRAWS = 200
 _SEED = 20_260_729  # of the simulated noise: public, the same for everyone
 _STEPS = 12
 

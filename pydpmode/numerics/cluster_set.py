@@ -85,7 +85,9 @@ class ClusterSet:
         )
 
 
-def fit_clusters(surface: Any, n_clusters: int | None = None, *, false_split_rate: float = 0.1) -> ClusterSet:
+def fit_clusters(
+    surface: Any, n_clusters: int | None = None, *, false_split_rate: float = 0.03
+) -> ClusterSet:
     """Fit Gaussian clusters of a common shape to the coefficients of a surface.
 
     Parameters

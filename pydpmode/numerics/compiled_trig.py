@@ -3,11 +3,11 @@
 The compiled code evaluates Taylor polynomials after reduction to [-pi/2, pi/2], in plain double precision
 without reordering of sums (`fastmath` is off), so the same numbers give the same bits on one machine.
 
-Error. With `k` the whole number nearest to `x/pi` and `r = x - k pi`, `sin x = (-1)^k sin r` and the same for
-the cosine. The series alternate, so the polynomials to `r^17` and `r^18` err by at most
-`(pi/2)^19/19! < 4.4e-14` and `(pi/2)^20/20! < 3.5e-15`; pi is subtracted in three parts, of which the first two
-have exact products with `|k| < 2^20`; that and the rounding in the polynomials add less than 2e-15. Together
-below `TRIG_ERROR`, measured in the tests, and far below the tolerance 1e-12 per record that
+Error. With `k` the whole number nearest to `x/pi` and `r = x - k pi`, `sin x = (-1)^k sin r`, and the same
+for the cosine. The series alternate, so the polynomials to `r^17` and `r^18` err by at most
+`(pi/2)^19/19! < 4.4e-14` and `(pi/2)^20/20! < 3.5e-15`; pi is subtracted in three parts, of which the first
+two have exact products with `|k| < 2^20`; that and the rounding in the polynomials add less than 2e-15.
+Together below `TRIG_ERROR`, measured in the tests, and far below the tolerance 1e-12 per record that
 `privacy.features.arithmetic_margin` holds ready.
 """
 

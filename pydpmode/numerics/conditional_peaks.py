@@ -26,6 +26,9 @@ _FEWEST = 9
 # Window, in bandwidths, in which a peak at the edge of the data is compared with its surroundings.
 _EDGE_WINDOW = 1.0
 
+# Where the density of the predictors is below so many standard deviations nothing is known.
+LEAST_TOTAL = 3.0
+
 
 @dataclass(frozen=True, eq=False)
 class Slices:
@@ -78,6 +81,13 @@ class Slices:
         """Return the standard deviation of the surface where it is `density` high: privacy and sampling."""
         sampling = self.roughness * np.maximum(density, 0.0) / self.records
         return np.asarray(np.sqrt(self.noise_sd**2 + sampling))
+
+    def known(self) -> BoolArray:
+        """Return where the density of the predictors is clear of the noise, (c,)."""
+        span = float(self.responses[-1] - self.responses[0])
+        total = self.density.sum(axis=1) * self.step
+        noise = integral_variance(self.noise_sd, span, span / float(self.cells[-1]))
+        return np.asarray(total > LEAST_TOTAL * math.sqrt(noise))
 
     def points(self) -> FloatArray:
         """Return the predictors at every point of the grid, (c, p)."""
@@ -149,6 +159,15 @@ def _axis(surface: Surface, a: int, step: float, most: int) -> FloatArray:
     low, high = float(surface.lower[a]), float(surface.upper[a])
     wanted = math.ceil((high - low) / (step * float(surface.bandwidth[a]))) + 1
     return np.linspace(low, high, min(max(wanted, _FEWEST), most))
+
+
+def integral_variance(sd: float, span: float, length: float) -> float:
+    """Return the variance of the integral of a noise field along one axis.
+
+    For a field of standard deviation `sd` and correlation length `length` with Gaussian correlation, along
+    `span`: `sd^2 span length sqrt(2 pi)`, at most `sd^2 span^2`.
+    """
+    return sd**2 * span * min(length * math.sqrt(2 * math.pi), span)
 
 
 def find_peaks(slices: Slices) -> Peaks:

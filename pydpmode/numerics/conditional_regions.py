@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .conditional_peaks import LEAST_TOTAL, integral_variance
 from .modal_branches import BranchSet, branches_at
 from .surfaces import FloatArray, Surface
 
@@ -14,11 +15,11 @@ from .surfaces import FloatArray, Surface
 _MARGIN = 4.0
 _STEP, _MOST = 1 / 5, 1201
 # Grid points per axis that the residual scale is averaged over, by the number of predictors.
-_SCALE_POINTS = {1: 200, 2: 15, 3: 6}
+_SCALE_POINTS = {1: 60, 2: 10, 3: 5}
+# A bump cut above this share of its height says nothing of its spread; and the least variance left to one.
+_FLAT, _LEAST_NARROWING = 0.9, 0.1
 # Points read at once, and rows of a product of random features.
 _CHUNK, _PRODUCT_ROWS = 2_000_000, 500
-# Where the density of the predictors is below so many standard deviations nothing is known.
-_LEAST_TOTAL = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +33,14 @@ class ConditionalDensity:
     density : (m, g) array
     known : (m,) bool array
         Whether the density of the predictors is clear of the noise there.
+    bandwidth : float
+        Of the smoothing along the response.
     """
 
     responses: FloatArray
     density: FloatArray
     known: FloatArray
+    bandwidth: float
 
     @property
     def step(self) -> float:
@@ -54,15 +58,13 @@ def conditional_density(surface: Surface, response: int, points: FloatArray) -> 
     density = _read(surface, response, unique, responses)
     step = responses[1] - responses[0]
     total = density.sum(axis=1) * step
-    # Noise of a sum along the response: as many independent values as correlation lengths.
-    cells = max((high - low) / (float(surface.noise_length[response]) * math.sqrt(2 * math.pi)), 1.0)
-    variance = max(surface.noise.value, 0.0) * (high - low) ** 2 / cells
-    sampling = (
-        surface.roughness.value * h * 2 * math.sqrt(math.pi) * np.maximum(total, 0) / surface.n_effective
-    )
-    known = total > _LEAST_TOTAL * np.sqrt(variance + sampling)
+    length = float(surface.noise_length[response])
+    noise = integral_variance(surface_sd(surface), high - low, length)
+    # Roughness times the bandwidth leaves that of the predictors' density.
+    rough = 2 * math.sqrt(math.pi) * h * surface.roughness.value
+    known = total > LEAST_TOTAL * np.sqrt(noise + rough * np.maximum(total, 0) / surface.n_effective)
     index = place.reshape(-1)
-    return ConditionalDensity(responses, density[index], known[index])
+    return ConditionalDensity(responses, density[index], known[index], h)
 
 
 def surface_sd(surface: Surface) -> float:
@@ -111,7 +113,8 @@ def highest_density_regions(
 
     Values below two noise standard deviations count as zero: cut off at zero alone, the noise of the whole
     response axis would add up to mass that is not there. (Chen, Genovese, Tibshirani & Wasserman
-    2016, section 4, with the density's own level sets.)
+    2016, section 4, with the density's own level sets.) Each interval is then narrowed about its middle
+    for the smoothing along the response, as if the density in it were a normal bump.
 
     Parameters
     ----------
@@ -130,19 +133,31 @@ def highest_density_regions(
             continue
         ordered = np.sort(row)[::-1]
         cut = float(ordered[min(int(np.searchsorted(np.cumsum(ordered), level * total)), row.size - 1)])
-        out.append(_intervals(found.responses, row, cut))
+        out.append(_intervals(found.responses, row, cut, found.bandwidth))
     return out
 
 
-def _intervals(responses: FloatArray, row: FloatArray, cut: float) -> list[tuple[float, float]]:
-    """Return the intervals where `row >= cut`, each grid point standing for half a step on either side."""
+def _intervals(
+    responses: FloatArray, row: FloatArray, cut: float, bandwidth: float
+) -> list[tuple[float, float]]:
+    """Return the intervals where `row >= cut`, less what the smoothing has widened them by.
+
+    Each grid point stands for half a step on either side. A normal bump of spread s that is cut at the
+    share r of its height reaches `s sqrt(-2 log r)` to either side; without the smoothing h its spread would
+    be `sqrt(s^2 - h^2)`.
+    """
     inside = np.concatenate([[False], row >= cut, [False]])
     change = np.flatnonzero(inside[1:] != inside[:-1])
     half = (responses[1] - responses[0]) / 2
-    return [
-        (float(responses[first]) - half, float(responses[last - 1]) + half)
-        for first, last in zip(change[::2].tolist(), change[1::2].tolist(), strict=True)
-    ]
+    out = []
+    for first, last in zip(change[::2].tolist(), change[1::2].tolist(), strict=True):
+        low, high = float(responses[first]) - half, float(responses[last - 1]) + half
+        share = cut / float(row[first:last].max())
+        spread = (high - low) / 2 / math.sqrt(-2 * math.log(share)) if share < _FLAT else math.inf
+        narrower = math.sqrt(max(1 - (bandwidth / spread) ** 2, _LEAST_NARROWING))
+        middle, reach = (low + high) / 2, (high - low) / 2 * narrower
+        out.append((middle - reach, middle + reach))
+    return out
 
 
 def modal_residual_scale(surface: Surface, response: int, branches: BranchSet) -> float:

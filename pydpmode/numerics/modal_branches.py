@@ -121,7 +121,7 @@ class BranchSet:
 
     def take(self, keep: BoolArray) -> BranchSet:
         """Return some of the nodes, branches numbered again by share."""
-        return _numbered(replace(self, **{name: getattr(self, name)[keep] for name in _PER_NODE}))
+        return number_branches(replace(self, **{name: getattr(self, name)[keep] for name in _PER_NODE}))
 
     def certified_only(self) -> BranchSet:
         """Return the certified nodes alone."""
@@ -182,6 +182,7 @@ def find_branches(surface: Surface, response: int, *, false_branch_rate: float =
     np.maximum.at(top, branch, _height_z(slices, peaks))
     shown = (_long_enough(slices, branch) & (top >= _LEAST_TOP))[branch]
     certified = (top[branch] >= height_threshold(slices.cells, rate)) & _inside(slices, peaks)
+    shown &= certified | slices.known()[peaks.column]
     found = _branch_set(slices, peaks.take(shown), branch[shown], certified[shown], rate)
     found = found.take(_apart(slices, found, _SHALLOW, np.ones(found.count, dtype=np.bool_)))
     limit = valley_threshold(slices.cells)
@@ -218,7 +219,7 @@ def _long_enough(slices: Slices, branch: IntArray) -> BoolArray:
 def _branch_set(
     slices: Slices, peaks: Peaks, branch: IntArray, certified: BoolArray, rate: float
 ) -> BranchSet:
-    squared = peaks.curvature**2
+    squared = _steady_curvature(slices, peaks, branch) ** 2
     density = peaks.height
     sampling = slices.gradient_roughness * np.maximum(density, 0.0) / slices.records
     found = BranchSet(
@@ -237,10 +238,29 @@ def _branch_set(
         total=slices.density.sum(axis=1) * slices.step,
         false_branch_rate=rate,
     )
-    return _numbered(found)
+    return number_branches(found)
 
 
-def _numbered(found: BranchSet) -> BranchSet:
+def _steady_curvature(slices: Slices, peaks: Peaks, branch: IntArray) -> FloatArray:
+    """Return the curvature at each peak as the median along its branch, within a bandwidth (one predictor).
+
+    At single points noise makes the curvature nearly zero now and then, and the error would explode.
+    """
+    out = np.array(peaks.curvature)
+    if len(slices.axes) > 1:
+        return out
+    axis = slices.axes[0]
+    reach = max(1, math.ceil(float(slices.bandwidth[0]) / float(axis[1] - axis[0])))
+    for b in range(int(branch.max(initial=-1)) + 1):
+        own = np.flatnonzero(branch == b)
+        along = np.pad(peaks.curvature[own], reach, mode="reflect") if own.size > reach else None
+        if along is not None:
+            windows = np.lib.stride_tricks.sliding_window_view(along, 2 * reach + 1)
+            out[own] = np.median(windows, axis=1)
+    return out
+
+
+def number_branches(found: BranchSet) -> BranchSet:
     """Return the same nodes with branches numbered by share and sorted."""
     if not found.branch.size:
         return found

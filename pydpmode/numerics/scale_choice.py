@@ -4,7 +4,8 @@ A persistence test bounds the number of modes from below (Donoho 1988: data can 
 never "at least k"): a wide reading misses what it smooths away, a narrow one what drowns in its noise. So
 the reading with the most significant modes is the most informative, and of several the widest, which
 has the least noise. Searching several readings raises the thresholds (`look` in `find_modes`), so that the
-chance of any false mode in any of them stays at the stated rate. All of it is post-processing.
+chance of any false mode in any of them stays at the stated rate. Where values stand on a grid (`heaping`),
+readings narrower than its step are left out. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .heaping import SAFE_STEPS, heaping_steps
 from .mode_seeking import find_modes
 from .significance import Look
 from .spectral_surfaces import LatticeSurface
@@ -40,6 +42,8 @@ class ReadingChoice:
         Significant modes that each showed.
     ratio : float
         Of the chosen one.
+    heaped : tuple of (str, float)
+        Columns whose values stand on a grid, with its step; see `heaping`.
     """
 
     surface: Surface
@@ -47,6 +51,13 @@ class ReadingChoice:
     ratios: tuple[float, ...] = (1.0,)
     significant: tuple[int, ...] = ()
     ratio: float = 1.0
+    heaped: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def coarse(self) -> tuple[tuple[str, float], ...]:
+        """Those whose step even the bandwidth that was read is too narrow for."""
+        h = dict(zip(self.surface.columns, self.surface.bandwidth, strict=True))
+        return tuple((name, step) for name, step in self.heaped if h[name] < SAFE_STEPS * step)
 
     def words(self, rule: str) -> str:
         """Return the words of a bandwidth rule with the reading, where that is not the widest."""
@@ -84,13 +95,18 @@ def choose_reading(
         `max_grid` of the searches.
     """
     lattice = getattr(surface, "surface", surface)
-    if not isinstance(lattice, LatticeSurface) or len(lattice.ladder_scales) == 1:
+    if not isinstance(lattice, LatticeSurface):
         return ReadingChoice(surface, "only")
+    steps = heaping_steps(lattice)
+    heaped = tuple((c, float(s)) for c, s in zip(lattice.columns, steps, strict=True) if s > 0)
+    if len(lattice.ladder_scales) == 1:
+        return ReadingChoice(surface, "only", heaped=heaped)
     if not lattice.is_ladder:
         # Somebody has chosen among the readings, perhaps by what they show.
-        return ReadingChoice(surface, "narrower")
+        return ReadingChoice(surface, "narrower", heaped=heaped)
     widest: FloatArray = np.array(lattice.design.bandwidth)
-    ratios = ladder_readings(lattice.ladder_scales)
+    narrowest = min(float(np.max(SAFE_STEPS * steps / widest)), 1.0)
+    ratios = tuple(r for r in ladder_readings(lattice.ladder_scales) if r >= narrowest * (1 - 1e-9))
     counts = []
     for ratio in ratios:
         reading = lattice.at_bandwidth(widest * ratio).in_reading_units()
@@ -105,4 +121,5 @@ def choose_reading(
     enough = max(counts) if n_modes is None else min(max(counts), n_modes)
     best = max(k for k, count in enumerate(counts) if count >= enough)
     ratio = ratios[best]
-    return ReadingChoice(surface.at_bandwidth(widest * ratio), _look(ratio), ratios, tuple(counts), ratio)
+    chosen = surface.at_bandwidth(widest * ratio)
+    return ReadingChoice(chosen, _look(ratio), ratios, tuple(counts), ratio, heaped)

@@ -241,8 +241,10 @@ def arithmetic_margin(units_per_sum: int, depth: int, tolerance: float = TRANSFO
     (Measured on single records: up to .4 tol, and 1.0 tol with 360,000 frequencies in one dimension;
     single coefficients near the cut are worse, up to 23 tol, but carry little weight. On top, each
     record is moved by the rounding of its position to about `1e-16` of the torus. That moves `Phi(x)`
-    to `Phi(x')`, which the bound `Delta_0` covers.) Summing terms of size at most 1 in double
-    precision, `depth` at a time, adds at most `n * u * depth` each way, `u = 2^-53`.
+    to `Phi(x')`, which the bound `Delta_0` covers. Random frequencies: sine and cosine err by at
+    most `numerics.compiled_trig.TRIG_ERROR`, a twentieth of the smaller tolerance.) Summing terms of
+    size at most 1 in double precision, `depth` at a time, adds at most `n * u * depth` each way,
+    `u = 2^-53`.
 
     A row lies in exactly one block; blocks are rounded one by one and added as integers. Under
     replacement of rows the other blocks are the same bits for both neighbours, so `units_per_sum` is

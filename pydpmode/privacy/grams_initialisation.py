@@ -139,6 +139,9 @@ def draw_starts(
 ) -> IntArray:
     """Draw `number` starts with suppression: (number * epsilon_draw, 0)-DP in the counts.
 
+    Each draw is an exponential mechanism of sensitivity 1 (McSherry & Talwar 2007, Theorem 6) on a pool that
+    depends on earlier draws alone, so that the draws compose.
+
     Parameters
     ----------
     candidates : StartCandidates

@@ -1,4 +1,8 @@
-"""One DP-GRAMS release, planned: everything that is fixed before a row is read."""
+"""One DP-GRAMS release, planned: everything that is fixed before a row is read.
+
+Sensitivities, noise and their sources are in `grams_calibration`, those of the starts in
+`grams_initialisation`; nothing here depends on a row.
+"""
 
 from __future__ import annotations
 

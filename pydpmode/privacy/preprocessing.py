@@ -397,8 +397,7 @@ def release(
     *,
     label: str,
     seed: int | None = None,
-    notes: Sequence[str] = (),
 ) -> tuple[T, PrivacySpent]:
     """Charge the ledger, read the rows once, and return the statistic and its statement of privacy."""
-    released, spent = study.release_statistic(statistic, coordinates, label=label, seed=seed, notes=notes)
+    released, spent = study.release_statistic(statistic, coordinates, label=label, seed=seed)
     return released, replace(spent, mechanism=statistic.mechanism(seed is not None))

@@ -37,11 +37,12 @@ from .pms import PUBLIC_PREDICTORS, released_traces, run_pms
 from .pms_plan import PmsPlan, PmsRequest
 from .preprocessing import Statistic
 from .progress import progress_bar
+from .public_facts import PublicFacts
 from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .row_errors import reading_rows
 from .sources import open_source
 from .surface_release import ReleasePlan, add_noise, check_notes, check_request, plan_release, to_lattice
-from .table_options import check_choice, check_count, check_person, check_weights
+from .table_options import check_choice, check_count, check_person, check_weights, person_votes
 from .table_options import check_table as check_table
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
@@ -52,7 +53,7 @@ DEFAULT_N_MAX = 10**8
 R = TypeVar("R")
 
 
-class PrivateData:
+class PrivateData(PublicFacts):
     """Private rows behind one door: public bounds, a budget and a ledger.
 
     Parameters
@@ -164,64 +165,6 @@ class PrivateData:
         self._ledger = Ledger.open(ledger, budget, adjacency, unit, person=person)
 
     # -- public facts ---------------------------------------------------------------------------
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns with public bounds: those that can be used."""
-        return tuple(self._bounds)
-
-    @property
-    def bounds(self) -> dict[str, tuple[float, float]]:
-        """Public bounds per column (seconds since 1970 for datetimes)."""
-        return dict(self._bounds)
-
-    @property
-    def budget(self) -> Budget:
-        """The total budget."""
-        return self._budget
-
-    @property
-    def ledger(self) -> Ledger:
-        """The record of every release: label, mechanism, epsilon, delta, cumulative, left."""
-        return self._ledger
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which tables are neighbours."""
-        return self._adjacency
-
-    @property
-    def unit(self) -> Unit:
-        """Whose contribution is protected."""
-        return self._unit
-
-    @property
-    def n_units(self) -> int | None:
-        """Public number of rows (or persons); None under add/remove, where it is private."""
-        return self._n_units
-
-    @property
-    def n_planning(self) -> int:
-        """Number of units that rules may use: the public one, or `n_guess` under add/remove.
-
-        Raises
-        ------
-        InvalidArgument
-            Under add/remove without `n_guess`.
-        """
-        if self._n_units is not None:
-            return self._n_units
-        if self._n_guess is None:
-            raise InvalidArgument(
-                "under adjacency='add_remove' the number of rows is private; give a public n_guess= "
-                "to PrivateData, or a bandwidth in numbers"
-            )
-        return self._n_guess
-
-    @property
-    def n_ceiling(self) -> int:
-        """Largest number of units that the guarantee allows for: the public number, or `n_max`."""
-        return self._n_max if self._n_units is None else self._n_units
 
     def coordinate(self, column: str, *, log: bool = False) -> Coordinate:
         """Return the coordinate of a column, perhaps on the log scale. Reads no row."""
@@ -471,7 +414,6 @@ class PrivateData:
         *,
         label: str = "",
         seed: int | None = None,
-        notes: Sequence[str] = (),
     ) -> tuple[R, PrivacySpent]:
         """Charge the ledger, read the rows once, and release a statistic; its module holds the proof."""
         return self._run_charged(
@@ -480,7 +422,7 @@ class PrivateData:
             lambda rows: statistic.finish(rows(statistic.block), seed),
             label,
             seed,
-            notes,
+            (),
         )
 
     def _charge(self, charge: Charge, *, passes: int = 1) -> str:
@@ -590,11 +532,7 @@ class PrivateData:
         """Return each row's share of its person's one vote, (n_rows,)."""
         if self._person is None:
             raise InvalidArgument("unit='person' needs person=")
-        codes = self._rows.codes(self._person)
-        # A row without an identifier belongs to nobody: were such rows one more person, somebody
-        # with some of them would have two votes.
-        counts = np.bincount(codes[codes >= 0], minlength=1)
-        return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)
+        return person_votes(self._rows.codes(self._person))
 
     # -- checks at the door -----------------------------------------------------------------------
 

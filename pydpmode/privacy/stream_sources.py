@@ -332,14 +332,21 @@ def _table_of_query(relation: Any) -> BatchTable:
 
     def open_pass(names: list[str]) -> Iterable[Any]:
         chosen = relation.project(", ".join(quoted(name) for name in names))
-        # Renamed in DuckDB 1.4: the old name warns there.
-        opener = getattr(type(chosen), "to_arrow_reader", None) or type(chosen).fetch_record_batch
+        # The new name where there is one: the old one warns there.
+        opener = getattr(type(chosen), "to_arrow_reader", None) or type(chosen).fetch_arrow_reader
         return opener(chosen, BATCH_ROWS)  # type: ignore[no-any-return]
 
     def count() -> int:
         return int(relation.aggregate("count(*)").fetchall()[0][0])
 
-    schema = relation.limit(0).to_arrow_table().schema
-    if len(set(schema.names)) != len(schema.names):
+    try:
+        schema = relation.limit(0).to_arrow_table().schema
+    except Exception as problem:
+        raise UnsupportedSource(
+            f"this DuckDB relation has no schema ({type(problem).__name__}); keep its connection open, and "
+            "see whether the query runs"
+        ) from None
+    # The relation's own names: Arrow's schema of them may number those that come twice.
+    if len(set(relation.columns)) != len(relation.columns):
         raise InvalidArgument("two columns of this query have one name; give each its own with AS")
     return BatchTable("query", schema, open_pass, count=count)

@@ -225,11 +225,19 @@ class _OnBox(Protocol):
     """What a release is planned on: named coordinates and their box."""
 
     @property
-    def columns(self) -> tuple[str, ...]: ...
+    def columns(self) -> tuple[str, ...]:
+        """Names of the coordinates."""
+        ...
+
     @property
-    def lower(self) -> FloatArray: ...
+    def lower(self) -> FloatArray:
+        """Lower corner of the box."""
+        ...
+
     @property
-    def upper(self) -> FloatArray: ...
+    def upper(self) -> FloatArray:
+        """Upper corner of the box."""
+        ...
 
 
 def check_request(

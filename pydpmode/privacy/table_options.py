@@ -6,12 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..budget import Unit, as_number, as_whole
 from ..errors import InvalidArgument
+from ..numerics.surfaces import FloatArray
 from .bounds import Bounds, read_bounds
 from .row_errors import reading_rows
 from .sources import open_source, takes_names
-from .table_source import TableSource
+from .table_source import CodeArray, TableSource
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
@@ -63,3 +66,13 @@ def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None)
     checked = read_bounds(bounds, source, columns or ())
     source.check_columns(tuple(checked))
     return tuple(checked)
+
+
+def person_votes(codes: CodeArray) -> FloatArray:
+    """Return each row's share of its person's one vote, (n_rows,), from codes of persons (-1: nobody).
+
+    A row without an identifier belongs to nobody: were such rows one more person, somebody with some of
+    them would have two votes.
+    """
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,7 @@ def read_new_rows(
     UnknownColumn, DuplicateColumns, NonNumericColumn, InvalidArgument
         When the new data do not have the predictors (and the grouping column).
     """
+    new = pd.DataFrame(new) if isinstance(new, Mapping) else new
     points, index = points_of(new, predictors)
     status = np.full(points.shape[0], OK, dtype=object)
     status[((points < lower) | (points > upper)).any(axis=1)] = OUTSIDE

@@ -39,7 +39,7 @@ def plot_branches(
 ) -> Axes:
     """Draw branches over the released conditional density, with bands, and the mean curve.
 
-    Solid with a band: certified. Dotted: not told from noise. Dashed: the mean of the same release. The
+    Solid with a band: certified. Dotted: not certified. Dashed: the mean of the same release. The
     shading is the conditional density, scaled at each predictor value to its highest (blank where nothing is
     known). With several predictors one is drawn and the others are held; with groups there is a panel each.
 
@@ -146,7 +146,14 @@ def _draw_panel(
         chosen = found.certified_only() if certified_only else found
         _draw_branches(chosen, ax, points, x_scale.shown(along), y_scale, level)
     mean = conditional_mean(conditional_density(surface, result.response, points), surface_sd(surface))
-    ax.plot(x_scale.shown(along), y_scale.shown(mean), "--", color=_MEAN, linewidth=1.5, label="mean")
+    ax.plot(
+        x_scale.shown(along),
+        y_scale.shown(mean),
+        "--",
+        color=_MEAN,
+        linewidth=1.5,
+        label=f"mean of {shorten(result.response_coordinate.name, 24)}",
+    )
     low, high = _ends(result, result.response)
     ax.set_ylim(float(y_scale.shown(low)), float(y_scale.shown(high)))
     ax.set_xlim(float(x_scale.shown(along[0])), float(x_scale.shown(along[-1])))
@@ -230,7 +237,7 @@ def _draw_branches(
     half = normal_quantile(level)
     at = branches_at(found, points)
     reach = half * np.sqrt(at.variance_privacy + at.variance_sampling)
-    sure_label, doubt_label = f"mode, {100 * level:g}% band", "not told from noise"
+    sure_label, doubt_label = f"mode, {100 * level:g}% band", "not certified"
     for b in range(found.count):
         sure = np.where(at.certified[:, b], at.estimate[:, b], np.nan)
         doubt = np.where(at.certified[:, b], np.nan, at.estimate[:, b])

@@ -324,8 +324,8 @@ class ModalRegressionResults(Results):
         Parameters
         ----------
         new : DataFrame or array
-            The predictors (and the grouping column), matched by name; of an array in the order of
-            `predictors`. Other columns are ignored.
+            The predictors (and the grouping column), matched by name (a dictionary of columns will do);
+            of an array in the order of `predictors`. Other columns are ignored.
         level : float
             Coverage of the pointwise intervals, in (0, 1).
         certified_only : bool
@@ -515,7 +515,8 @@ class ModalRegressionResults(Results):
         held: Any = self.surface
         if held is None:
             raise InvalidArgument(
-                "this needs the surface, and the result was saved without it; save with surface=True"
+                "this needs the surface, and the result has none: it was saved without it (save with "
+                "surface=True), or made with mechanism='grams'"
             )
         return list(held.surfaces) if isinstance(held, GroupedSurface) else [held]
 

@@ -219,7 +219,7 @@ def _diagnostic_facts(result: ModalRegressionResults) -> tuple[list[tuple[str, s
     ]
     right = [
         ("False-branch rate", plain(facts["false_branch_rate"], 3)),
-        ("Noise sd of the density", f"{result.facts.noise_sd:.3g}"),
+        ("Noise sd of the density", f"{sd:.3g}" if math.isfinite(sd := result.facts.noise_sd) else "--"),
         ("Negative mass", "--" if negative is None else f"{negative:.3g}"),
     ]
     return left, right

@@ -226,17 +226,19 @@ def test_a_refusal_is_the_same_for_neighbours(
     other = table()
     other.loc[PLACE, ["x", "y"]] = (math.nan, math.inf)
     texts = []
-    for number, frame in enumerate((table(), other)):
+    for frame in (table(), other):
         study = PrivateData(frame, bounds={"x": (0, 10)}, budget=dpm.Budget(0.5, 1e-3))
         at = [study.coordinate("x")]
         design = LatticeDesign(("x",), *study.box(at), np.array([2.0]), 2, 0.5, 0.5, 2.5)
+        spend: dict[str, Any] = {"epsilon": 0.1, "delta": 1e-3}
+        if what == "too little budget":
+            spend["epsilon"] = 1.0
+        elif what == "a bad seed":
+            spend["seed"] = -1
+        else:
+            at = [study.coordinate("y")]
         with pytest.raises(PydpmodeError) as caught:
-            if what == "too little budget":
-                study.release_surface(design, at, epsilon=1.0, delta=1e-3)
-            elif what == "a bad seed":
-                study.release_surface(design, at, epsilon=0.1, delta=1e-3, seed=-1)
-            else:
-                study.release_surface(design, [study.coordinate("y")], epsilon=0.1, delta=1e-3)
-        texts.append((type(caught.value), str(caught.value), len(study.ledger.entries()), number * 0))
+            study.release_surface(design, at, **spend)
+        texts.append((type(caught.value), str(caught.value), len(study.ledger.entries())))
     assert texts[0] == texts[1]
     assert texts[0][2] == 0

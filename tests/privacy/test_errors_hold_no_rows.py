@@ -1,4 +1,4 @@
-"""What fails while rows are read carries none of them: not in its text, its frames, or the errors before it."""
+"""What fails while rows are read carries none of them: not in its text, its frames, or earlier errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The noise of whole releases: its law, its entropy in copies of the process, and what it leaves of the data."""
+"""The noise of whole releases: its law, its entropy in copies of the process, and what it hides."""
 
 from __future__ import annotations
 

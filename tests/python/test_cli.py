@@ -164,6 +164,20 @@ def test_outputs_are_checked_before_anything_is_spent(table: str, tmp_path: Path
     assert not ledger.exists() or "charge" not in "".join(ledger.read_text().splitlines()[1:])
 
 
+@pytest.mark.parametrize("option", ["--json", "--surface", "--plot"])
+def test_an_output_that_is_no_file_costs_nothing(
+    option: str, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = tmp_path / "l.jsonl"
+    common = ["modes", table, "--bounds", "a=-5:5", *SPEND, "--ledger", str(ledger)]
+    folder = tmp_path / "folder.png"
+    folder.mkdir()
+    for target in ("", ".", str(folder)):
+        assert main([*common, option, target]) == 2
+        assert "names a folder" in capsys.readouterr().err
+    assert '"kind":"charge"' not in ledger.read_text()
+
+
 def test_files_that_are_no_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, content in (("a.csv", ""), ("a.parquet", "no"), ("a.xlsx", "no"), ("s.json", "{}")):
         path = tmp_path / name

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import pydpmode as dpm
 from pydpmode import datasets
 from pydpmode.errors import BudgetExceeded, InvalidArgument, InvalidBudget, MissingBounds, NonNumericColumn
-from pydpmode.sklearn import DPModalClustering, DPModes
+from pydpmode.sklearn import DPModalClustering, DPModalRegressor, DPModes
 
 TWINS = (DPModes, DPModalClustering)
 
@@ -28,6 +28,25 @@ EXPECTED_FAILURES = {
     "check_clustering": "it needs labels_, one value per private row, which a fitted estimator must not hold",
 }
 
+# These fit a regression on 4 to 10 predictors: more than it takes.
+MORE_THAN_THREE = (
+    "check_n_features_in_after_fitting",
+    "check_positive_only_tag_during_fit",
+    "check_estimators_dtypes",
+    "check_regressors_train",
+    "check_regressor_data_not_an_array",
+    "check_regressors_no_decision_function",
+    "check_regressors_int",
+)
+
+
+def expected_failures(estimator: Any) -> dict[str, str]:
+    if not isinstance(estimator, DPModalRegressor):
+        return EXPECTED_FAILURES
+    why = "a modal regression takes one to three predictors"
+    kept = {"check_dtype_object": EXPECTED_FAILURES["check_dtype_object"]}
+    return kept | dict.fromkeys(MORE_THAN_THREE, why)
+
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
@@ -36,8 +55,16 @@ EXPECTED_FAILURES = {
         DPModalClustering(
             epsilon=1.0, delta=1e-3, bounds=(-10.0, 10.0), bandwidth=4.0, n_features=1024, n_clusters=2
         ),
+        DPModalRegressor(
+            epsilon=1.0,
+            delta=1e-3,
+            bounds=(-10.0, 10.0),
+            target_bounds=(-10.0, 10.0),
+            bandwidth=4.0,
+            n_features=512,
+        ),
     ],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+    expected_failed_checks=expected_failures,
 )
 def test_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -138,4 +165,39 @@ def test_what_is_refused_and_in_which_words(twin: Any, four: pd.DataFrame) -> No
         twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8), random_state=np.random.RandomState(0)).fit(four)
     with pytest.raises(NonNumericColumn) as caught:
         twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8)).fit([["canary", "1"], ["2", "3"]])
+    assert "canary" not in str(caught.value)
+
+
+def test_the_regressor_predicts_the_largest_branch(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    x = random.uniform(0, 1, 3000)
+    y = 2 * x + np.where(random.random(3000) < 0.25, 2.0, 0.0) + 0.1 * random.normal(size=3000)
+    model = DPModalRegressor(
+        epsilon=1.0,
+        bounds=[(0, 1)],
+        target_bounds=(-1, 5),
+        budget=dpm.Budget(1.2, 1e-6),
+        ledger=tmp_path / "study.jsonl",
+        random_state=1,
+    )
+    model.fit(x[:, None], y)
+    np.testing.assert_allclose(model.predict([[0.2], [0.5], [0.8]]), [0.4, 1.0, 1.6], atol=0.2)
+    assert model.score(x[:, None], y) > 0
+    with pytest.raises(BudgetExceeded):
+        clone(model).fit(x[:, None], y)
+    assert np.float64(y[3]).tobytes() not in pickle.dumps(model)
+
+
+def test_what_the_regressor_refuses() -> None:
+    x, y = np.zeros((10, 1)), np.zeros(10)
+    model = DPModalRegressor(1.0, 1e-3, bounds=(-1, 1))
+    with pytest.raises(MissingBounds, match="target_bounds"):
+        model.fit(x, y)
+    model.set_params(target_bounds=(-1, 1))
+    with pytest.raises(InvalidArgument, match="one number per row of X"):
+        model.fit(x, y[:5])
+    with pytest.raises(InvalidArgument, match="requires y"):
+        model.fit(x, None)
+    with pytest.raises(NonNumericColumn) as caught:
+        model.fit(x, ["canary"] * 10)
     assert "canary" not in str(caught.value)

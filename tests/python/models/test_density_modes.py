@@ -277,13 +277,13 @@ def test_a_ladder_released_once_may_be_read_at_any_of_its_bandwidths(four):
 
 
 def test_heaped_ages_make_no_false_modes():
-    """Ages in whole years, every fifth heaped: with the recording step stated, one mode; the floor holds."""
+    """Ages in whole years, every fifth heaped: the grid is seen; with the step stated, the floor holds."""
     rng = np.random.default_rng(11)
     age = rng.normal(45, 12, 60_000)
     heaped = rng.random(60_000) < 0.4
     ages = pd.DataFrame({"age": np.where(heaped, 5 * np.round(age / 5), np.round(age))})
     plain = fit(ages, bounds={"age": (0, 400)}, epsilon=5.0, bandwidth="ladder")
-    assert plain.n_modes > 1
+    assert plain.n_modes == 1
     res = fit(ages, bounds={"age": (0, 400)}, epsilon=5.0, resolution={"age": 5.0})
     assert res.n_modes == 1
     assert abs(res.modes["age"].iloc[0] - 45) < 2
@@ -345,3 +345,16 @@ def test_preview_prints_dates_as_durations():
     assert lines[-4].split()[0] == "0.50"
     assert lines[-4].rstrip().endswith((" d", " h"))
     assert "e+0" not in text
+
+
+def test_ages_in_whole_years_show_no_mode_at_every_year() -> None:
+    """The packaged ages are whole years: a ladder without `resolution` must not read the comb."""
+    wages = dpm.datasets.wages()
+    model = dpm.DensityModes(wages, ["age"], bounds={"age": (15, 90), "wage": (0, 1)})
+    result = model.fit(epsilon=1.0, delta=1e-6, seed=1)
+    assert result.surface.bandwidth[0] >= 0.75
+    assert result.mode_set.count <= 3
+    narrow = dpm.DensityModes(wages, ["age"], bounds={"age": (15, 90)}, bandwidth=0.4)
+    with pytest.warns(dpm.errors.HeapedValues, match="age: values stand on multiples of about 1,"):
+        said = narrow.fit(epsilon=1.0, delta=1e-6, seed=1)
+    assert any("multiples of about 1" in text for text in said.warnings)

@@ -169,8 +169,10 @@ def test_predictions_follow_the_index_and_blank_what_is_not_known(fitted: ModalR
     answer = fitted.predict(new)
     assert list(dict.fromkeys(answer.index)) == ["d", "b", "c", "a"]
     assert answer.loc["d"].shape[0] == 2
-    assert answer.loc["b", "status"] == "missing" and np.isnan(answer.loc["b", "estimate"])
-    assert answer.loc["c", "status"] == "outside the box" and not answer.loc["c", "certified"]
+    assert answer.loc["b", "status"] == "missing"
+    assert np.isnan(answer.loc["b", "estimate"])
+    assert answer.loc["c", "status"] == "outside the box"
+    assert not answer.loc["c", "certified"]
     assert answer.row.tolist() == sorted(answer.row.tolist())
     turned = fitted.predict(new.iloc[::-1])
     pd.testing.assert_frame_equal(
@@ -279,6 +281,31 @@ def test_a_line_is_found_where_least_squares_is_biased() -> None:
     assert answer.status.tolist() == ["ok", "outside the box"]
 
 
+# -- the published mechanism
+
+
+def test_the_published_mechanism_at_public_predictors(waves: pd.DataFrame, tmp_path: Path) -> None:
+    model = ModalRegression(
+        waves, "y", "x", bounds=BOUNDS, mechanism="grams", public_predictors=waves.x.to_numpy()
+    )
+    result = model.fit(2.0, 1e-5, seed=1)
+    assert result.privacy is not None
+    assert result.privacy.mechanism.startswith("pms")
+    x = np.linspace(0.05, 0.95, 40)
+    found = result.predict(x, certified_only=True).dropna(subset=["estimate"])
+    truth = dpm.datasets.sinusoid(10, seed=1)[1].at(x[found.row])
+    near = np.nanmin(np.abs(truth - found.estimate.to_numpy()[:, None]), axis=1)
+    assert np.median(near) < 0.15
+    assert found.row.nunique() > 30
+    assert "public" in result.summary().as_text()
+    result.save(tmp_path / "g.json")
+    back = dpm.load_results(tmp_path / "g.json")
+    assert isinstance(back, ModalRegressionResults)
+    pd.testing.assert_frame_equal(back.branches, result.branches)
+    with pytest.raises(errors.InvalidArgument, match="grams"):
+        result.plot()
+
+
 # -- what may leave
 
 
@@ -315,12 +342,13 @@ def test_pictures_show_branches_mean_and_mark(
     pyplot = pytest.importorskip("matplotlib.pyplot")
     ax = fitted.plot()
     labels = ax.get_legend_handles_labels()[1]
-    assert any("band" in label for label in labels) and "mean" in labels
+    assert any("band" in label for label in labels)
+    assert "mean of y" in labels
     assert any("NOT PRIVATE" in text.get_text() for text in ax.texts)
-    assert ax.get_xlim() == (0, 1) and ax.get_ylim() == (-1, 2.5)
+    assert (ax.get_xlim(), ax.get_ylim()) == ((0, 1), (-1, 2.5))
     first = grouped.plot()
     assert len(first.figure.axes) == 2
-    figure, own = pyplot.subplots()
+    own = pyplot.subplots()[1]
     assert fitted.plot(ax=own, certified_only=True) is own
     with pytest.raises(errors.InvalidArgument, match="ax"):
         grouped.plot(ax=own)
@@ -361,6 +389,9 @@ GOOD = {"x": (0, 1), "y": (0, 1)}
         ({"bounds": GOOD, "by": "x", "levels": [0, 1]}, errors.InvalidArgument),
         ({"bounds": GOOD, "order": 3}, errors.InvalidArgument),
         ({"bounds": GOOD, "resolution": 1}, errors.InvalidArgument),
+        ({"bounds": GOOD, "mechanism": "grams"}, errors.InvalidArgument),
+        ({"bounds": GOOD, "mechanism": "dap"}, errors.InvalidArgument),
+        ({"bounds": GOOD, "public_predictors": [1, 2, 3]}, errors.InvalidArgument),
     ],
 )
 def test_wrong_options_are_refused_without_a_row_value(

@@ -29,7 +29,8 @@ from pydpmode.errors import (
 from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
 from pydpmode.privacy import private_data
 from pydpmode.privacy.features import ZERO_WEIGHT
-from pydpmode.privacy.private_data import PrivateData, check_table
+from pydpmode.privacy.private_data import PrivateData
+from pydpmode.privacy.table_options import check_table
 from pydpmode.privacy.table_source import BaseTable, CodeArray, Kind
 from pydpmode.results.coordinates import Coordinate
 

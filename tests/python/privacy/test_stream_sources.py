@@ -42,6 +42,8 @@ ROOT = Path(__file__).resolve().parents[3]
 BUDGET = dpm.Budget(5.0, 1e-5)
 BOUNDS = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
 N = 1000
+# A relation lives as long as its connection.
+DUCKDB = duckdb.connect()
 LAZY = hasattr(pl.LazyFrame, "collect_batches")
 
 
@@ -78,7 +80,7 @@ SOURCES: dict[str, Any] = {
     "reader": lambda _: dpm.RowStream(short_batches(), n_rows=N),
     "scanner": lambda _: dpm.RowStream(ds.dataset(table()).scanner(), n_rows=N),
     "function": lambda _: dpm.RowStream(short_batches),
-    "query": lambda tmp_path: duckdb.connect().from_arrow(table()),
+    "query": lambda _: DUCKDB.from_arrow(table()),
 }
 if LAZY:
     SOURCES["lazy frame"] = lambda _: pl.from_arrow(table()).lazy()
@@ -236,6 +238,13 @@ def test_what_a_row_stream_is_made_of() -> None:
         open_source(dpm.RowStream(table))
     with pytest.raises(EmptyData):
         open_source(ds.dataset(table().slice(0, 0)))
+    twice = DUCKDB.sql("select 1 as a, 2 as a")
+    with pytest.raises(InvalidArgument, match="one name"):
+        open_source(twice)
+    with duckdb.connect() as closed:
+        relation = closed.sql("select 1 as a")
+    with pytest.raises(UnsupportedSource, match="keep its connection open"):
+        open_source(relation)
     two = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int8()), ("a", pa.int8())]), [])
     with pytest.raises(DuplicateColumns):
         open_source(dpm.RowStream(two, n_rows=1))
@@ -264,7 +273,7 @@ def broken_batches() -> pa.RecordBatchReader:
 
 
 def test_an_error_of_a_library_is_named_and_not_quoted() -> None:
-    query = duckdb.connect().sql(f"select cast(c as double) a, 0.5 b from (values ('1'), ('x{CANARY}')) t(c)")
+    query = DUCKDB.sql(f"select cast(c as double) a, 0.5 b from (values ('1'), ('x{CANARY}')) t(c)")
     sources: dict[str, Any] = {"stream": dpm.RowStream(broken_batches, n_rows=2), "query": query}
     if LAZY:
         text = pl.LazyFrame({"a": ["1", f"x{CANARY}"], "b": [0.5, 0.5]})

@@ -1,0 +1,28 @@
+"""Some thousand hostile inputs; `make audit` tries tens of thousands."""
+
+from __future__ import annotations
+
+import pytest
+
+from audits.fuzzing import FUZZERS, Tally, attempt
+
+INPUTS = {"fuzz CSV": 1500, "fuzz Parquet": 1200, "fuzz commands": 500}
+
+
+@pytest.mark.parametrize("name", FUZZERS)
+def test_hostile_input_is_read_or_refused(name: str) -> None:
+    tally = FUZZERS[name](INPUTS[name])
+    assert tally.wrong == []
+    # Some get through and some do not: a fuzzer of which all is refused at the door tests the door only.
+    assert tally.refused > 0
+    assert tally.inputs - tally.refused > tally.inputs / 50
+
+
+def test_a_fuzzer_sees_what_goes_wrong() -> None:
+    tally = Tally("broken")
+    attempt(tally, 1, lambda: 1 / 0 > 0)
+    attempt(tally, 2, lambda: False)
+    attempt(tally, 3, lambda: True)
+    assert (tally.inputs, tally.refused) == (3, 1)
+    assert tally.wrong == ["input 1: ZeroDivisionError: division by zero"]
+    assert not tally.clean
