@@ -13,6 +13,9 @@
 #' @param kind Kind of the curves; see Details.
 #' @param false_branch_rate Chance that any certified branch is only noise (0.05).
 #' @param n_features Number of random frequencies with three predictors.
+#' @param mechanism `"surface"` (the default); or `"grams"`: the paper's DP-PMS, made sound, which protects the RESPONSES
+#'   only, and whose result has no surface.
+#' @param public_predictors With `"grams"`: the predictor of each row, PUBLIC, in the rows' order.
 #' @details `kind = "branches"` (the default): curves, wherever they bend. `kind = "linear"`: the line (or plane) with the most
 #'   density along it (Yao and Li 2014), for one or two predictors; `coef()`, `confint()`, `vcov()` and `tidy()` are then those
 #'   of its coefficients, and the branches stay in `$branches`.
@@ -28,7 +31,8 @@
 #' @export
 dp_modal_regression <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL, ..., by = NULL,
                                 levels = NULL, bandwidth = NULL, resolution = NULL, order = NULL, kind = NULL,
-                                false_branch_rate = NULL, n_features = NULL, label = NULL, seed = NULL,
+                                false_branch_rate = NULL, n_features = NULL, mechanism = NULL,
+                                public_predictors = NULL, grams = NULL, label = NULL, seed = NULL,
                                 subset, weights, na.action) {
   call <- bare_call(match.call())
   refuse_dots(...)
@@ -36,7 +40,8 @@ dp_modal_regression <- function(formula, data, bounds = NULL, epsilon = NULL, de
   model <- regression_model(if (!missing(formula)) formula, data, bounds, list(
     by = by, levels = if (!is.null(levels)) as.list(as_plain_levels(levels)), bandwidth = wire_value(bandwidth),
     resolution = wire_named(resolution, "resolution"), order = order, kind = kind,
-    false_branch_rate = false_branch_rate, n_features = n_features
+    false_branch_rate = false_branch_rate, n_features = n_features, mechanism = mechanism,
+    public_predictors = if (!is.null(public_predictors)) unname(as.matrix(public_predictors)), grams = wire_grams(grams)
   ))
   fit <- drop_null(list(epsilon = epsilon, delta = delta, label = label, seed = seed))
   found <- call_python(
@@ -46,16 +51,18 @@ dp_modal_regression <- function(formula, data, bounds = NULL, epsilon = NULL, de
 }
 
 #' @rdname preview_modes
-#' @param by,levels,kind,false_branch_rate As in [dp_modal_regression()].
+#' @param by,levels,kind,false_branch_rate,public_predictors As in [dp_modal_regression()].
 #' @export
 preview_regression <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL, ..., n = NULL,
                                spread = NULL, by = NULL, levels = NULL, bandwidth = NULL, resolution = NULL,
-                               order = NULL, kind = NULL, false_branch_rate = NULL, n_features = NULL) {
+                               order = NULL, kind = NULL, false_branch_rate = NULL, n_features = NULL,
+                               mechanism = NULL, public_predictors = NULL, grams = NULL) {
   refuse_dots(...)
   model <- regression_model(if (!missing(formula)) formula, data, bounds, list(
     by = by, levels = if (!is.null(levels)) as.list(as_plain_levels(levels)), bandwidth = wire_value(bandwidth),
     resolution = wire_named(resolution, "resolution"), order = order, kind = kind,
-    false_branch_rate = false_branch_rate, n_features = n_features
+    false_branch_rate = false_branch_rate, n_features = n_features, mechanism = mechanism,
+    public_predictors = if (!is.null(public_predictors)) unname(as.matrix(public_predictors)), grams = wire_grams(grams)
   ))
   preview <- drop_null(list(epsilon = epsilon, delta = delta, n = n, spread = wire_named(spread, "spread")))
   structure(call_python(
@@ -245,15 +252,20 @@ print.dp_modal_regression <- function(x, digits = 4L, ...) {
 format.dp_modal_regression <- function(x, digits = 4L, ...) {
   if (is_line(x)) return(c(regression_head(x), line_text(x, digits)))
   mass <- x$mass
+  # DP-PMS releases no density between the branches, hence no shares.
+  has_shares <- any(mass$mass > 0)
   shares <- if (nrow(mass)) utils::capture.output(print(utils::head(mass, 8L), digits = digits, row.names = FALSE)) else "  none"
   if (nrow(mass) > 8L) shares <- c(shares, paste("  and", nrow(mass) - 8L, "more"))
   c(
     regression_head(x),
     paste0(
-      sum(unlist(x$n_branches)), " branch(es), ", x$diagnostics$certified_branches, " certified; share of the records in each:"
+      sum(unlist(x$n_branches)), " branch(es), ", x$diagnostics$certified_branches, " certified",
+      if (has_shares) "; share of the records in each:" else "."
     ),
-    shares, "",
-    paste0("Spread around the nearest branch: ", paste(format(unlist(x$residual_scale), digits = digits), collapse = ", ")),
+    if (has_shares) c(shares, ""),
+    if (has_shares) {
+      paste0("Spread around the nearest branch: ", paste(format(unlist(x$residual_scale), digits = digits), collapse = ", "))
+    },
     "predict() gives the branches anywhere, plot() draws them; summary() has the full report."
   )
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pydpmode.errors import InvalidArgument
@@ -13,7 +14,7 @@ from pydpmode.models.modal_regression import ModalRegression
 from pydpmode.results.regression_results import ModalRegressionResults
 
 from . import describe as tables
-from .requests import checked, preview_of, source_of
+from .requests import checked, options_of, preview_of, source_of
 
 
 def _fit(data: Any, formula: str, options: Mapping[str, Any], fit: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,7 +30,9 @@ def _preview(
 
 
 def _options(options: Mapping[str, Any]) -> dict[str, Any]:
-    found = checked(options)
+    found = options_of(options)
+    if "public_predictors" in found:
+        found["public_predictors"] = np.asarray(found["public_predictors"], dtype=np.float64)
     if "levels" in found and not isinstance(found["levels"], list):
         found["levels"] = [found["levels"]]
     return found

@@ -123,3 +123,14 @@ test_that("a line has coefficients, as in other regressions", {
 test_that("branches have no common covariance", {
   expect_error(vcov(curve_fit()), class = "dpmode_InvalidArgument")
 })
+
+test_that("the paper's DP-PMS is reached, for public predictors", {
+  need_python()
+  table <- curves()
+  fit <- dp_modal_regression(y ~ x, table, curve_bounds, 4, 1e-5,
+    seed = 1, mechanism = "grams", public_predictors = table$x, grams = grams_options(T = 6)
+  )
+  expect_equal(sort(predict(fit, data.frame(x = 0.5))$estimate), c(-0.5, 1), tolerance = 0.25)
+  expect_error(surface(fit), class = "dpmode_NoSurface")
+  expect_output(print(fit), "certified\\.")
+})
