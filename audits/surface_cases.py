@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 import pydpmode as dpm
 from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
-from pydpmode.privacy import features, private_data, surface_release
+from pydpmode.privacy import features, surface_release
+from pydpmode.privacy.block_work import BlockWork
 from pydpmode.privacy.bounds import ClippedBlock
 from pydpmode.privacy.private_data import PrivateData
 from pydpmode.privacy.surface_release import ReleasePlan, add_noise
@@ -111,19 +112,14 @@ def scores(
 
 def ceiling_ignored() -> AbstractContextManager[Any]:
     """Use weights as they are in the table, without the public ceiling."""
-    original = PrivateData._raw_blocks
 
-    def raw_blocks(self: PrivateData, columns: list[str]) -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        names = [*columns, *([self._weights] if self._weights else [])]
-        for (block, _), raw in zip(
-            original(self, columns), self._rows.blocks(names, private_data.BLOCK_ROWS), strict=True
-        ):
-            yield block, raw[-1] / (self._max_weight or 1.0)
+    def unclipped(
+        self: BlockWork[Any], raw: FloatArray, votes: FloatArray | None = None, first: int = 0
+    ) -> Any:
+        weights = votes if self.max_weight is None else raw[-1] / self.max_weight
+        return self.one(ClippedBlock(raw if self.max_weight is None else raw[:-1], weights), first)
 
-    def keep(raw: FloatArray, *_: Any) -> ClippedBlock:
-        return ClippedBlock(raw, _[-1])
-
-    return planted((PrivateData, "_raw_blocks", raw_blocks), (private_data, "clip_block", keep))
+    return planted((BlockWork, "__call__", unclipped))
 
 
 def persons_by_rows() -> AbstractContextManager[Any]:

@@ -1,4 +1,8 @@
-"""Split one (epsilon, delta) over several Gaussian releases by shares of the squared noise budget."""
+"""Split one (epsilon, delta) over several Gaussian releases by shares of the squared noise budget.
+
+The guarantee of the parts together: Gaussian mechanisms of mu_1, ..., mu_k compose to one of
+`sqrt(sum mu_i^2)` (Dong, Roth & Su 2022, Corollary 3.3), also when later ones depend on earlier outputs.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import pytest
 import pydpmode as dpm
 from pydpmode.cli import main
 from pydpmode.errors import ReadingFailed, UnsupportedSource
-from pydpmode.privacy import grams, private_data, quantiles
+from pydpmode.privacy import bounds, grams, grouped_release, private_data, quantiles
 from pydpmode.privacy.row_errors import reading_rows
 
 CANARIES = (271.8281828459045, 314.1592653589793, 161.8033988749895)
@@ -95,11 +95,11 @@ FIT: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("kind", "owner", "name", "broken"),
     [
-        ("surface", private_data, "feature_sum", plain),
-        ("surface", private_data, "feature_sum", chained),
-        ("surface", private_data, "feature_sum", implicit),
+        ("surface", grouped_release, "feature_sum", plain),
+        ("surface", grouped_release, "feature_sum", chained),
+        ("surface", grouped_release, "feature_sum", implicit),
         ("surface", private_data, "add_noise", plain),
-        ("surface", private_data, "clip_block", plain),
+        ("surface", bounds, "clip_block", plain),
         ("private", quantiles, "exponential_draw", plain),
         ("private", private_data, "cell_weights", plain),
         ("grams", grams, "_noise", plain),
@@ -119,7 +119,7 @@ def test_a_failure_anywhere_in_a_pass(
 
 
 def test_the_text_of_another_librarys_error_is_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_data, "feature_sum", chained)
+    monkeypatch.setattr(grouped_release, "feature_sum", chained)
     with pytest.raises(
         ReadingFailed, match="ValueError while rows were read; its text is withheld"
     ) as caught:

@@ -25,9 +25,13 @@ CALIBRATING = (
     "grams_calibration",
     "grams_initialisation",
     "grams_plan",
+    "grouped_release",
     "noise",
+    "pms_plan",
+    "preprocessing",
     "privacy_filter",
     "quantiles",
+    "shares",
     "surface_release",
 )
 # A proof, or where it is found: a work and its year, or a word that begins an argument.

@@ -187,7 +187,7 @@ def test_what_has_no_proof_is_refused_before_a_row_is_read(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("rows were read")
 
-    monkeypatch.setattr("pydpmode.privacy.private_data.coordinate_block", never)
+    monkeypatch.setattr("pydpmode.privacy.block_work.coordinate_block", never)
     model = dpm.DensityModes(study, mechanism="grams")
     for ask in (model.fit, model.preview):
         with pytest.raises(errors.InvalidArgument, match=told):
