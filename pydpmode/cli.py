@@ -47,6 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(error, EXIT_LEDGER)
     except ReadingFailed as error:
         return _fail(error, EXIT_OTHER)
+    except BrokenPipeError:
+        # The reader of the output has gone, as `head` does; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OTHER
     except (PydpmodeError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
         return _fail(error, EXIT_INPUT)
     except KeyboardInterrupt:

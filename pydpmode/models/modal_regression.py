@@ -27,6 +27,7 @@ from ..privacy.grams_options import GramsOptions
 from ..privacy.grouped_release import GROUPED_ZERO_WEIGHT, DeclaredLevels
 from ..privacy.noise import fresh_seed
 from ..privacy.private_data import PrivateData
+from ..privacy.table_options import check_known
 from ..results.coordinates import Coordinate
 from ..results.grouped_surface import GroupedSurface, Level
 from ..results.regression_results import ModalRegressionResults
@@ -41,6 +42,7 @@ from .surface_model import (
     is_surface,
     warn,
     warn_delta,
+    warn_empty_levels,
     warn_features,
     warn_log_bounds,
     warn_unusable,
@@ -265,11 +267,11 @@ class ModalRegression(SurfaceModel):
             self._take_surface(data)
 
     def _check_columns(self, known: Sequence[str]) -> None:
-        unknown = [c for c in self._names or () if c not in known]
-        if unknown:
-            raise UnknownColumn(
-                f"no public bounds are known for {unknown}; columns with bounds: {list(known)}"
-            )
+        check_known(
+            self._names or (),
+            known,
+            "; a column of texts or categories goes to by=, with its declared levels=",
+        )
 
     # -- fitting --------------------------------------------------------------------------------
 
@@ -349,6 +351,7 @@ class ModalRegression(SurfaceModel):
                 seed=seed,
             )
             warn_features(surface.surfaces[0], sink)
+            warn_empty_levels(surface, sink)
         self._released = surface
         return self._search(surface, rule, label, sink)
 

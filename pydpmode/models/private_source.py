@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..budget import Budget, check_delta, check_epsilon
-from ..errors import InvalidArgument, InvalidBudget, UnknownColumn
+from ..errors import InvalidArgument, InvalidBudget
 from ..privacy.bounds import Bounds
 from ..privacy.private_data import PrivateData, check_table
+from ..privacy.table_options import check_known
 from .study_cell import StudyCell
 
 
@@ -36,11 +37,7 @@ class PrivateSource:
             self.cell, known = StudyCell(study=data), data.columns
         else:
             self.cell, known = StudyCell(table=data), check_table(data, bounds, names)
-        unknown = [c for c in names or () if c not in known]
-        if unknown:
-            raise UnknownColumn(
-                f"no public bounds are known for {unknown}; columns with bounds: {list(known)}"
-            )
+        check_known(names or (), known)
         if names is not None and (len(set(names)) != len(names) or not names):
             raise InvalidArgument(f"columns must be one or more different names, got {list(names)}")
         self.names: tuple[str, ...] = names if names is not None else tuple(known)

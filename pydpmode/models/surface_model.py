@@ -32,7 +32,9 @@ from ..privacy.features import ZERO_WEIGHT
 from ..privacy.noise import fresh_seed
 from ..privacy.private_data import PrivateData, check_table
 from ..privacy.sources import takes_names
+from ..privacy.table_options import check_known
 from ..results.coordinates import Coordinate
+from ..results.grouped_surface import GroupedSurface
 from ..results.released_surface import ReleasedSurface
 from .study_cell import StudyCell
 from .surface_design import SurfaceRequest
@@ -97,11 +99,7 @@ class SurfaceModel:
 
     def _check_columns(self, known: Sequence[str]) -> None:
         names = self._names if self._names is not None else tuple(known)
-        unknown = [c for c in names if c not in known]
-        if unknown:
-            raise UnknownColumn(
-                f"no public bounds are known for {unknown}; columns with bounds: {list(known)}"
-            )
+        check_known(names, known)
         if len(set(names)) != len(names):
             raise InvalidArgument(f"a column is named twice: {list(names)}")
         if not 1 <= len(names) <= MAX_DIMENSION:
@@ -240,6 +238,18 @@ def warn_features(surface: ReleasedSurface, sink: list[str]) -> None:
         f"about n_features={wanted:.0f} would bring it down to that",
         sink,
     )
+
+
+def warn_empty_levels(surface: GroupedSurface, sink: list[str]) -> None:
+    """Warn of declared levels that hold next to no rows: perhaps misspelt. Post-processing."""
+    for level, part in zip(surface.levels, surface.surfaces, strict=True):
+        if part.total < 3 * part.total_sd:
+            warn(
+                LowSignal,
+                f"{surface.column}: the level {level!r} holds about {max(part.total, 0):.0f} of the rows "
+                f"(released, +- {part.total_sd:.0f}), so nothing is known there; is it spelt as in the data?",
+                sink,
+            )
 
 
 def warn_heaped(reading: ReadingChoice, sink: list[str]) -> None:

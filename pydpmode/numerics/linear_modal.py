@@ -51,6 +51,7 @@ _RIVAL = 0.7  # share of the best objective at which a start is compared on equa
 _LEAST_SPREAD = 0.3  # of the errors, in residual bandwidths
 _CLEAR = 5.0  # noise standard deviations that the curvature of a sharper kernel must reach
 _DOUBT = 3.0  # standard errors that a bias must exceed to be believed
+_LEAST_PREDICTOR_SPREAD = 1.5  # of a predictor on the surface, in bandwidths; the kernel alone has 1
 _FARTHEST_MOVE = 2.0  # residual bandwidths between estimates with smooth and sharp kernels
 
 
@@ -72,7 +73,7 @@ class LinearModalFit:
         Bandwidth s of the kernel over residuals.
     kernel_order : int
     converged : bool
-        Whether the plane is a strict maximum of the objective.
+        Whether the plane is a strict maximum of the objective and every predictor varies.
     starts : int
         Local maxima of the scan that were refined.
     """
@@ -174,7 +175,7 @@ def fit_linear_modes(surface: LatticeSurface, response: int, *, starts: int = _S
     joint = _joint(surface, response)
     p = joint.predictors
     found = _refined_starts(joint, number)
-    best = _best_start(found)
+    best = replace(chosen := _best_start(found), converged=chosen.converged and _varies(surface, response))
     height = _choose_height(best) if best.converged else _Height(float(best.plane[0]), best)
     # From a height at the centre of the box to an intercept at zero.
     back = np.eye(p + 1)
@@ -193,6 +194,29 @@ def fit_linear_modes(surface: LatticeSurface, response: int, *, starts: int = _S
         converged=best.converged,
         starts=len(found),
     )
+
+
+def _varies(surface: LatticeSurface, response: int) -> bool:
+    """Say whether every predictor has a spread of its own beyond that of the kernel: else no slope is known.
+
+    The released spread of a marginal is that of the data and of the kernel together; what is within three
+    standard deviations of the noise is left out.
+    """
+    for axis, name in enumerate(surface.columns):
+        if axis == response:
+            continue
+        at = np.linspace(surface.lower[axis], surface.upper[axis], 401)
+        marginal = surface.marginal([name])
+        density = marginal.density(at[:, None])
+        density = np.where(density > 3 * math.sqrt(marginal.noise.value), density, 0.0)
+        total = float(density.sum())
+        if total <= 0:
+            return False
+        centre = float(density @ at) / total
+        spread = math.sqrt(float(density @ (at - centre) ** 2) / total)
+        if spread < _LEAST_PREDICTOR_SPREAD * float(surface.bandwidth[axis]):
+            return False
+    return True
 
 
 # -- starts ------------------------------------------------------------------------------------------

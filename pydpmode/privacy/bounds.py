@@ -122,6 +122,11 @@ def _one_bound(name: str, given: object, source: TableSource) -> tuple[float, fl
         low, high = (as_bound(kind, value) for value in pair)
     except InvalidBounds as problem:
         raise InvalidBounds(f"{name}: {problem}") from None
+    if kind == "datetime" and all(isinstance(v, int | float) and 1000 <= v <= 9999 for v in pair):
+        raise InvalidBounds(
+            f"{name} holds dates, and numbers are seconds since 1970; ({pair[0]}, {pair[1]}) "
+            f"look like years: give dates, such as ('{int(low)}-01-01', '{int(high)}-12-31')"
+        )
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InvalidBounds(f"{name}: bounds must be finite, got ({pair[0]}, {pair[1]})")
     if not low < high:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..budget import Unit, as_number, as_whole
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, UnknownColumn
 from ..numerics.surfaces import FloatArray
 from .bounds import Bounds, read_bounds
 from .row_errors import reading_rows
@@ -76,3 +77,20 @@ def person_votes(codes: CodeArray) -> FloatArray:
     """
     counts = np.bincount(codes[codes >= 0], minlength=1)
     return np.where(codes >= 0, 1.0 / np.maximum(counts[codes], 1), 0.0)
+
+
+def check_known(wanted: Sequence[str], known: Sequence[str], advice: str = "") -> None:
+    """Check that all columns wanted have public bounds.
+
+    Raises
+    ------
+    UnknownColumn
+    """
+    unknown = [name for name in wanted if name not in known]
+    if not unknown:
+        return
+    close = [match for name in unknown for match in difflib.get_close_matches(name, known, n=1)]
+    hint = f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+    raise UnknownColumn(
+        f"no public bounds are known for {unknown}; columns with bounds: {list(known)}{hint or advice}"
+    )

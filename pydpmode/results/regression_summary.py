@@ -231,7 +231,10 @@ def _linear_notes(result: ModalRegressionResults, source: str, level: float) -> 
         f"intervals cover {source}; not the smoothing bias that skewed errors leave in the intercept."
     )
     if not all(fit.converged for fit in result.linear):
-        yield "No strict maximum was found: the coefficients are the best of the search and have no errors."
+        yield (
+            "No strict maximum was found, or a predictor hardly varies: the coefficients are the best of the "
+            "search, have no errors, and must not be used."
+        )
     yield from _last_notes(result)
 
 

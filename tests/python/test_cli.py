@@ -247,3 +247,9 @@ def test_the_json_holds_no_row(table: str, tmp_path: Path) -> None:
     text = target.read_text()
     assert "48151623" not in text
     assert "rows" not in json.loads(text)
+
+
+def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
+    command = f"{sys.executable} -m pydpmode modes --help | head -c 1"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert "internal error" not in done.stderr

@@ -253,7 +253,8 @@ def test_an_unseen_level_gives_one_warning_and_nan(grouped: ModalRegressionResul
 def test_rows_of_undeclared_levels_count_nothing(waves: pd.DataFrame) -> None:
     some = waves.assign(g=np.where(np.arange(len(waves)) < 600, "a", "z"))
     model = ModalRegression(some, "y", "x", bounds=BOUNDS, by="g", levels=["a", "b"])
-    surface = model.fit(4.0, 1e-5, seed=1).surface
+    with pytest.warns(errors.LowSignal, match="level 'b' holds about"):
+        surface = model.fit(4.0, 1e-5, seed=1).surface
     assert isinstance(surface, GroupedSurface)
     totals = [part.total for part in surface.surfaces]
     assert totals == pytest.approx([600, 0], abs=60)
@@ -440,3 +441,38 @@ def test_odd_rows_are_input(waves: pd.DataFrame) -> None:
     )
     result = ModalRegression(odd, "y", "x", bounds=BOUNDS).fit(1.0, 1e-5, seed=1)
     assert np.isfinite(result.branches.estimate).all()
+
+
+def made_up(n: int = 3000) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    age = rng.uniform(18, 90, n)
+    table = pd.DataFrame({"age": age, "sbp": 100 + 0.5 * age + rng.normal(0, 10, n)})
+    return table.assign(same=5.0, sex=rng.choice(["m", "f"], n))
+
+
+def test_a_predictor_that_does_not_vary_has_no_slope() -> None:
+    bounds = {"same": (0, 10), "sbp": (80, 220)}
+    for seed in range(3):
+        model = dpm.ModalRegression.from_formula("sbp ~ same", made_up(), bounds=bounds, kind="linear")
+        result = model.fit(epsilon=1.0, delta=1e-6, seed=seed)
+        assert not result.linear[0].converged
+        assert np.isnan(result.linear[0].standard_errors).all()
+        assert "must not be used" in str(result.summary())
+
+
+def test_a_level_that_is_not_in_the_data_is_said() -> None:
+    bounds = {"age": (18, 90), "sbp": (80, 220)}
+    model = dpm.ModalRegression.from_formula(
+        "sbp ~ age", made_up(), bounds=bounds, by="sex", levels=["m", "fem"]
+    )
+    with pytest.warns(errors.LowSignal, match="level 'fem' holds about"):
+        result = model.fit(epsilon=1.0, delta=1e-6, seed=1)
+    assert any("'fem'" in text for text in result.warnings)
+
+
+def test_names_without_bounds_get_a_hint() -> None:
+    bounds = {"age": (18, 90), "sbp": (80, 220)}
+    with pytest.raises(errors.UnknownColumn, match="did you mean 'age'"):
+        dpm.ModalRegression.from_formula("sbp ~ agge", made_up(), bounds=bounds)
+    with pytest.raises(errors.UnknownColumn, match="goes to by="):
+        dpm.ModalRegression.from_formula("sbp ~ age + sex", made_up(), bounds=bounds)

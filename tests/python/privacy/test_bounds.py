@@ -294,3 +294,10 @@ def test_one_column_in_two_coordinates() -> None:
     both = [Coordinate.plain("hours"), Coordinate("log(hours)", "hours", "log")]
     block = coordinate_block(np.array([[1.0, math.e]]), ["hours"], both, BOUNDS, "clip", None)
     np.testing.assert_allclose(block.values, [[1, math.e], [0, 1]], atol=1e-15)
+
+
+def test_years_are_no_dates() -> None:
+    source = open_source(pd.DataFrame({"when": pd.to_datetime(["2021-05-01"])}))
+    with pytest.raises(InvalidBounds, match=r"look like years: give dates, such as \('2020-01-01'"):
+        read_bounds({"when": (2020, 2022)}, source)
+    assert read_bounds({"when": ("2020-01-01", "2022-01-01")}, source)["when"][0] == 1577836800.0
