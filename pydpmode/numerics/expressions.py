@@ -81,7 +81,10 @@ class Expression:
         InvalidArgument
             When the expression is not finite everywhere inside the bounds, or constant.
         """
-        low, high = self._range(self._tree, bounds)
+        try:
+            low, high = self._range(self._tree, bounds)
+        except RecursionError as problem:
+            raise InvalidArgument("the expression is nested too deeply") from problem
         if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidArgument(f"{self.text}: too large inside the bounds {self._stated(bounds)}")
         # Rounding has widened what is constant by a few units in the last place.
@@ -251,7 +254,10 @@ def _number(node: ast.Constant) -> float:
     value = node.value
     if not isinstance(value, int | float):
         raise InvalidArgument("an expression holds something that is not a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as problem:
+        raise InvalidArgument("an expression holds a number that is too large") from problem
 
 
 def _combine(sign: str, left: FloatArray | float, right: FloatArray | float) -> FloatArray:
