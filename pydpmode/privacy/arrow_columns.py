@@ -96,6 +96,24 @@ def arrow_codes(arrays: Iterable[Any], dtype: Any) -> CodeArray:
     return codes
 
 
+def arrow_objects(array: Any) -> list[object]:
+    """Return an Arrow array's texts, numbers and truth values as Python objects; None for what is missing.
+
+    Whatever a cell holds, nothing fails: texts that are not UTF-8 are decoded with replacements, and other types
+    (such as times of a day, of which some have no Python object) are None throughout.
+    """
+    pa = import_pyarrow()
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = pa.compute.cast(array, array.type.value_type)
+    dtype = array.type
+    if types.is_string(dtype) or types.is_large_string(dtype) or str(dtype) == "string_view":
+        cells = pa.compute.cast(array, pa.large_binary()).to_pylist()
+        return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+    plain = types.is_boolean(dtype) or types.is_integer(dtype) or types.is_floating(dtype)
+    return list(array.to_pylist()) if plain else [None] * len(array)
+
+
 def _encode(array: Any) -> Any:
     """Return a dictionary array with 32-bit indices, without NaN and without unused entries."""
     pa = import_pyarrow()
@@ -163,5 +181,4 @@ class ArrowColumn:
 
     def objects(self) -> Sequence[object]:
         """Return the values as Python objects."""
-        plain: list[object] = self._values.to_pylist()
-        return plain
+        return [value for chunk in self._values.chunks for value in arrow_objects(chunk)]

@@ -196,6 +196,13 @@ class DaskTable(BaseTable):
             raise UnsupportedSource("the column of persons is not one column")
         return column.codes()
 
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        for part in self._fetched([position]):
+            column = column_of(part.iloc[:, 0] if self._is_frame else part[:, 0])
+            if column is None:  # a Series is always a column
+                raise UnsupportedSource("the column of levels is not one column")
+            yield column.objects()
+
     def _fetched(self, used: list[int]) -> Iterator[Any]:
         """Yield the used columns of each partition, computed one at a time."""
         dask = _import_dask()

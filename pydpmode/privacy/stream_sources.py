@@ -7,7 +7,7 @@ only the kind of its error is passed on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
@@ -17,7 +17,14 @@ import numpy as np
 from ..budget import as_whole
 from ..errors import InvalidArgument, MissingDependency, PydpmodeError, UnsupportedSource
 from ..numerics.surfaces import FloatArray
-from .arrow_columns import arrow_codes, arrow_dtype_name, arrow_kind, fill_from_arrow, import_pyarrow
+from .arrow_columns import (
+    arrow_codes,
+    arrow_dtype_name,
+    arrow_kind,
+    arrow_objects,
+    fill_from_arrow,
+    import_pyarrow,
+)
 from .table_source import BaseTable, CodeArray, Kind, gather_blocks
 
 # Rows asked for at a time, and at most converted at a time: 1 MB a column.
@@ -180,6 +187,10 @@ class BatchTable(BaseTable):
         self.check_passes(2)
         columns = (self._column(batch, position) for batch in self._batches([position]))
         return arrow_codes(columns, self._schema_read.field(position).type)
+
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        for batch in self._batches([position]):
+            yield arrow_objects(self._column(batch, position))
 
     def _column(self, batch: Any, position: int) -> Any:
         name = self.names[position]
