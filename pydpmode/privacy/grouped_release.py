@@ -85,6 +85,7 @@ class DeclaredLevels:
 
     def codes(self, source: TableSource, rows_per_block: int) -> CodeArray:
         """Return the level of each row, counted from 0; -1 where it is none of them. PRIVATE."""
+        source.tie(self.column)
         if self.are_texts or not source.holds_numbers(self.column):
             return source.level_codes(self.column, self.levels)
         parts = [

@@ -24,6 +24,7 @@ from .arrow_columns import (
     arrow_objects,
     fill_from_arrow,
     import_pyarrow,
+    order_fingerprint,
 )
 from .table_source import BaseTable, CodeArray, Kind, gather_blocks
 
@@ -133,6 +134,8 @@ class BatchTable(BaseTable):
         self._what, self._schema_read, self._open_pass, self._reader = what, schema, open_pass, reader
         self._known = None if callable(count) else count
         self._count = count if callable(count) else None
+        # Columns that are joined to others by the place of a row, with a fingerprint of their order.
+        self._tied: dict[int, int | None] = {}
 
     @property
     def n_rows(self) -> int:
@@ -157,6 +160,10 @@ class BatchTable(BaseTable):
                 f"this release takes {passes} passes over the rows, and a {self._what} can be read once "
                 f"only; {_REOPEN}. Nothing was charged"
             )
+
+    def tie(self, column: str) -> None:
+        """Check in every pass from now on that the rows come in the order of the first one."""
+        self._tied.setdefault(self.position(column), None)
 
     def _counted_rows(self) -> int:
         if self._reader is not None:
@@ -185,6 +192,7 @@ class BatchTable(BaseTable):
 
     def _codes(self, position: int) -> CodeArray:
         self.check_passes(2)
+        self.tie(self.names[position])
         columns = (self._column(batch, position) for batch in self._batches([position]))
         return arrow_codes(columns, self._schema_read.field(position).type)
 
@@ -206,15 +214,31 @@ class BatchTable(BaseTable):
     def _batches(self, positions: list[int]) -> Iterator[Any]:
         """Yield the record batches of one pass, short ones, and check the number of rows."""
         self._start()
-        names = list(dict.fromkeys(self.names[position] for position in positions))
+        tied = dict.fromkeys(self._tied, 0)
+        names = list(dict.fromkeys(self.names[position] for position in [*positions, *tied]))
         rows = 0
         with self._without_messages():
             for batch in self._open_pass(names):
+                for position in tied:
+                    tied[position] += order_fingerprint(self._column(batch, position), rows)
                 rows += len(batch)
                 self._check_rows(rows, done=False)
                 for start in range(0, len(batch), BATCH_ROWS):
                     yield batch.slice(start, BATCH_ROWS)
         self._check_rows(rows, done=True)
+        self._check_order(tied)
+
+    def _check_order(self, found: dict[int, int]) -> None:
+        for position, fingerprint in found.items():
+            wanted = self._tied[position]
+            if wanted is None:
+                self._tied[position] = fingerprint % 2**64
+            elif wanted != fingerprint % 2**64:
+                raise UnsupportedSource(
+                    f"this {self._what} gave its rows in another order (or other rows) than in an earlier "
+                    f"pass, and column {self.names[position]!r} is joined to the others by their order; "
+                    "nothing was released. End the query with a sort by a unique key, or write it to a file"
+                )
 
     def _start(self) -> None:
         """Take the one pass of a reader, or raise."""

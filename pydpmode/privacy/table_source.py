@@ -73,6 +73,10 @@ class TableSource(Protocol):
         """Raise `UnsupportedSource` when the rows cannot be read so many times. Reads nothing."""
         ...
 
+    def tie(self, column: str) -> None:
+        """Say that a column is joined to the others by the place of a row: passes must keep one order."""
+        ...
+
     def summed(
         self, columns: Sequence[str], rows_per_block: int, work: Callable[[FloatArray], IntegerArray]
     ) -> IntegerArray | None:
@@ -215,6 +219,10 @@ class BaseTable(ABC):
 
     def check_passes(self, passes: int) -> None:
         """Raise `UnsupportedSource` when the rows cannot be read so many times. Reads nothing."""
+        return None
+
+    def tie(self, column: str) -> None:
+        """Say that a column is joined to the others by the place of a row; here the order is always one."""
         return None
 
     def summed(
