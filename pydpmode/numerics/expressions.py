@@ -134,7 +134,7 @@ class Expression:
                 f"{name}() in {self.text!r} needs values {'above' if is_open else 'of at least'} {edge:g}, "
                 f"but the bounds {self._stated(bounds)} allow {low:g}; give bounds that do not"
             )
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             ends = function(np.array([low, high]))
         return _outward(float(ends[0]), float(ends[1]))
 
@@ -273,4 +273,4 @@ def _combine(sign: str, left: FloatArray | float, right: FloatArray | float) -> 
 
 def _outward(low: float, high: float) -> Interval:
     """Widen an interval by the rounding of one operation."""
-    return float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))
+    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
