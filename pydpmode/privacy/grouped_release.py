@@ -119,7 +119,10 @@ def check_levels(column: str, levels: object) -> tuple[Level, ...]:
 
 
 def _is_number(level: object) -> bool:
-    return isinstance(level, Real) and math.isfinite(float(level))
+    try:
+        return isinstance(level, Real) and math.isfinite(float(level))
+    except OverflowError:  # a whole number beyond all doubles
+        return False
 
 
 def _number_codes(values: FloatArray, levels: Sequence[Any]) -> CodeArray:

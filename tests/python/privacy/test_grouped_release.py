@@ -68,6 +68,7 @@ def test_numbers_are_compared_as_numbers(levels: tuple[Any, ...], tmp_path: Path
         ((1, True), "twice"),
         (("a", 1), "all texts or all numbers"),
         ((np.nan, 1.0), "all texts or all numbers"),
+        ((10**400,), "all texts or all numbers"),
         (("a", None), "all texts or all numbers"),
     ],
 )
