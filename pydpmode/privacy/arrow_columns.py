@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InvalidArgument, MissingDependency
 from ..numerics.surfaces import FloatArray
-from .table_source import CodeArray, Kind, write_seconds
+from .table_source import CodeArray, Kind, placed_sum, write_seconds
 
 
 def import_pyarrow() -> Any:
@@ -134,11 +134,7 @@ def order_fingerprint(array: Any, first: int) -> int:
     elif types.is_string(array.type) or types.is_large_string(array.type) or str(array.type) == "string_view":
         # Texts need not be UTF-8.
         array = pa.compute.cast(array, pa.large_binary())
-    hashes = pd.util.hash_array(array.to_numpy(zero_copy_only=False)).astype(np.uint64)
-    places = np.arange(first + 1, first + 1 + len(hashes), dtype=np.uint64)
-    # Odd factors, spread over all bits (the golden ratio); products and sums are modulo 2^64.
-    factors = places * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
-    return int(np.sum(hashes * factors, dtype=np.uint64))
+    return placed_sum(pd.util.hash_array(array.to_numpy(zero_copy_only=False)), first)
 
 
 def _encode(array: Any) -> Any:

@@ -26,7 +26,7 @@ from .arrow_columns import (
     import_pyarrow,
     order_fingerprint,
 )
-from .table_source import BaseTable, CodeArray, Kind, gather_blocks
+from .table_source import BaseTable, CodeArray, Kind, TiedColumns, changed_order, gather_blocks
 
 # Rows asked for at a time, and at most converted at a time: 1 MB a column.
 BATCH_ROWS = 1 << 17
@@ -134,8 +134,7 @@ class BatchTable(BaseTable):
         self._what, self._schema_read, self._open_pass, self._reader = what, schema, open_pass, reader
         self._known = None if callable(count) else count
         self._count = count if callable(count) else None
-        # Columns that are joined to others by the place of a row, with a fingerprint of their order.
-        self._tied: dict[int, int | None] = {}
+        self._tied = TiedColumns()
 
     @property
     def n_rows(self) -> int:
@@ -163,7 +162,7 @@ class BatchTable(BaseTable):
 
     def tie(self, column: str) -> None:
         """Check in every pass from now on that the rows come in the order of the first one."""
-        self._tied.setdefault(self.position(column), None)
+        self._tied.add(self.position(column))
 
     def _counted_rows(self) -> int:
         if self._reader is not None:
@@ -214,7 +213,7 @@ class BatchTable(BaseTable):
     def _batches(self, positions: list[int]) -> Iterator[Any]:
         """Yield the record batches of one pass, short ones, and check the number of rows."""
         self._start()
-        tied = dict.fromkeys(self._tied, 0)
+        tied = self._tied.start()
         names = list(dict.fromkeys(self.names[position] for position in [*positions, *tied]))
         rows = 0
         with self._without_messages():
@@ -226,21 +225,9 @@ class BatchTable(BaseTable):
                 for start in range(0, len(batch), BATCH_ROWS):
                     yield batch.slice(start, BATCH_ROWS)
         self._check_rows(rows, done=True)
-        self._check_order(tied)
-
-    def _check_order(self, found: dict[int, int]) -> None:
-        for position, fingerprint in found.items():
-            wanted = self._tied.get(position)
-            if wanted is None:
-                self._tied[position] = fingerprint % 2**64
-            elif wanted != fingerprint % 2**64:
-                # Releases that join nothing need no order, and go on.
-                self._tied.pop(position, None)
-                raise UnsupportedSource(
-                    f"this {self._what} gave its rows in another order (or other rows) than in an earlier "
-                    f"pass, and column {self.names[position]!r} is joined to the others by their order; "
-                    "nothing was released. End the query with a sort by a unique key, or write it to a file"
-                )
+        changed = self._tied.changed(tied)
+        if changed is not None:
+            raise changed_order(f"this {self._what}", self.names[changed])
 
     def _start(self) -> None:
         """Take the one pass of a reader, or raise."""
