@@ -95,11 +95,12 @@ def audit(case: AuditCase, runs: int, seed: int | None = None) -> Verdict:
 
 def all_cases() -> list[AuditCase]:
     """Return every audit, sound code first."""
-    from . import door_cases, grams_cases, quartile_cases, surface_cases
+    from . import door_cases, grams_cases, moment_cases, quartile_cases, surface_cases
 
     cases = [
         *surface_cases.CASES,
         *quartile_cases.CASES,
+        *moment_cases.CASES,
         *grams_cases.CASES,
         *door_cases.CASES,
     ]

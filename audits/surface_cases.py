@@ -17,6 +17,7 @@ from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
 from pydpmode.privacy import features, surface_release
 from pydpmode.privacy.block_work import BlockWork
 from pydpmode.privacy.bounds import ClippedBlock
+from pydpmode.privacy.grouped_release import DeclaredLevels
 from pydpmode.privacy.private_data import PrivateData
 from pydpmode.privacy.surface_release import ReleasePlan, add_noise
 
@@ -54,15 +55,19 @@ def four_columns() -> RandomDesign:
 
 
 def exact_sums(
-    tables: tuple[pd.DataFrame, pd.DataFrame], design: Design, options: dict[str, Any]
+    tables: tuple[pd.DataFrame, pd.DataFrame],
+    design: Design,
+    options: dict[str, Any],
+    groups: DeclaredLevels | None = None,
 ) -> tuple[ReleasePlan, list[NDArray[np.int64]]]:
     """Return the public plan, the same for both neighbours, and the two sums before noise."""
     sums, plans = [], []
     for rows in tables:
         bounds = {c: (lo, up) for c, lo, up in zip(design.columns, design.lower, design.upper, strict=True)}
         study = PrivateData(rows, bounds=bounds, budget=dpm.Budget(EPSILON, DELTA), **options)
-        plans.append(study.plan(design, epsilon=EPSILON, delta=DELTA))
-        sums.append(study._lattice_sum(plans[-1], [study.coordinate(c) for c in design.columns]))
+        count = 1 if groups is None else groups.count
+        plans.append(study.plan(design, epsilon=EPSILON, delta=DELTA, groups=count))
+        sums.append(study._lattice_sum(plans[-1], [study.coordinate(c) for c in design.columns], groups))
     if (plans[0].noise_scale, plans[0].step) != (plans[1].noise_scale, plans[1].step):
         raise RuntimeError("neighbouring tables got different plans")
     return plans[0], sums
@@ -78,6 +83,7 @@ def scores(
     plant: Plant = nullcontext,
     noise_share: float = 1.0,
     seeded: bool = False,
+    groups: DeclaredLevels | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the position of each release along the line between the two exact sums.
 
@@ -85,7 +91,7 @@ def scores(
     draws would take an hour; the noise is NumPy's, and the sampler is audited by the other cases.
     """
     with plant():
-        plan, sums = exact_sums(tables, design(), options or {})
+        plan, sums = exact_sums(tables, design(), options or {}, groups)
     plan = dataclasses.replace(plan, noise_scale=plan.noise_scale * noise_share)
     line = (sums[1] - sums[0]) * plan.step
     line = line / (line @ line)
@@ -142,6 +148,11 @@ def missing_rows_only() -> AbstractContextManager[Any]:
     return planted((surface_release, "exact_sensitivity", lambda *_: 1.0))
 
 
+def one_level_only() -> AbstractContextManager[Any]:
+    """Take the sensitivity of one level's surface for all: right for a row that stays in its level."""
+    return planted((surface_release, "grouped_sensitivity", lambda own, *_: own))
+
+
 _ONE_ROW = (table((0.0,)), table((SIDE,)))
 _WEIGHTED = (table((0.0,), w=[5.0]), table((SIDE,), w=[1e6])), {"weights": "w", "max_weight": 1.0}
 _PERSONS = (
@@ -155,13 +166,19 @@ _ADDED = (
     (table((0.0,)), table((1.5,), (0.0,))),
     {"adjacency": "add_remove", "n_max": 2},
 )
+_LEVELS = {
+    "tables": (table((0.0,), (1.0,), g=["a", "b"]), table((SIDE,), (1.0,), g=["b", "b"])),
+    "groups": DeclaredLevels("g", ("a", "b")),
+    # Little of the kernel is left to cancel between rows of one level.
+    "design": lambda: lattice(1, 3.5, 0.9),
+}
 
 
 def _case(pair: str, fault: str = "", **what: Any) -> AuditCase:
     columns = what["tables"][0].columns.str.startswith("x").sum()
     # A fault must be found, so its test has as many runs as the long audit.
     quick = 40_000 if fault and not what.get("seeded") else 20_000
-    named = f"surface, {columns} column{'s' * int(columns > 1)}"
+    named = f"surface{'s by level' * ('groups' in what)}, {columns} column{'s' * int(columns > 1)}"
     return AuditCase(named, pair, EPSILON, DELTA, functools.partial(scores, **what), fault, quick=quick)
 
 
@@ -207,6 +224,8 @@ CASES = [
         options=_PERSONS[1],
         design=lambda: lattice(1, 3.5),
     ),
+    _case("one row moved to another level", **_LEVELS),
+    _case("", "sensitivity of a row that stays in its level", plant=one_level_only, **_LEVELS),
     _case("", "noise halved", tables=_ONE_ROW, design=lambda: lattice(1, 3.5), noise_share=0.5),
     _case(
         "",

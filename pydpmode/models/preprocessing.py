@@ -11,7 +11,7 @@ import numpy as np
 
 from ..budget import Budget, PrivacySpent, as_number, as_whole
 from ..errors import BudgetExceeded, InvalidArgument, LowSignal, MissingBounds
-from ..numerics.moments import Ball
+from ..numerics.moments import LEAST_RADIUS, Ball
 from ..numerics.principal_components import Components, leading_components
 from ..numerics.surfaces import FloatArray
 from ..privacy.bounds import Bounds
@@ -414,8 +414,8 @@ def check_radius(radius: object) -> Radius:
             raise InvalidArgument(f"radius must be a number > 0 or 'private', got {radius!r}")
         return "private"
     number = as_number(radius, "radius")
-    if not 0 < number < math.inf:
-        raise InvalidArgument(f"radius must be finite and > 0, got {number!r}")
+    if not LEAST_RADIUS <= number < math.inf:
+        raise InvalidArgument(f"radius must be finite and at least {LEAST_RADIUS}, got {number!r}")
     return number
 
 

@@ -8,7 +8,8 @@ for the cosine. The series alternate, so the polynomials to `r^17` and `r^18` er
 `(pi/2)^19/19! < 4.4e-14` and `(pi/2)^20/20! < 3.5e-15`; pi is subtracted in three parts, of which the first
 two have exact products with `|k| < 2^20`; that and the rounding in the polynomials add less than 2e-15.
 Together below `TRIG_ERROR`, measured in the tests, and far below the tolerance 1e-12 per record that
-`privacy.features.arithmetic_margin` holds ready.
+`privacy.features.arithmetic_margin` holds ready. The phases themselves are rounded before: see
+`privacy.features.phase_error`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,10 @@ class Expression:
         InvalidArgument
             When the expression is not finite everywhere inside the bounds, or constant.
         """
-        low, high = self._range(self._tree, bounds)
+        try:
+            low, high = self._range(self._tree, bounds)
+        except RecursionError as problem:
+            raise InvalidArgument("the expression is nested too deeply") from problem
         if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidArgument(f"{self.text}: too large inside the bounds {self._stated(bounds)}")
         # Rounding has widened what is constant by a few units in the last place.
@@ -131,7 +134,7 @@ class Expression:
                 f"{name}() in {self.text!r} needs values {'above' if is_open else 'of at least'} {edge:g}, "
                 f"but the bounds {self._stated(bounds)} allow {low:g}; give bounds that do not"
             )
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             ends = function(np.array([low, high]))
         return _outward(float(ends[0]), float(ends[1]))
 
@@ -251,7 +254,10 @@ def _number(node: ast.Constant) -> float:
     value = node.value
     if not isinstance(value, int | float):
         raise InvalidArgument("an expression holds something that is not a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as problem:
+        raise InvalidArgument("an expression holds a number that is too large") from problem
 
 
 def _combine(sign: str, left: FloatArray | float, right: FloatArray | float) -> FloatArray:
@@ -267,4 +273,4 @@ def _combine(sign: str, left: FloatArray | float, right: FloatArray | float) -> 
 
 def _outward(low: float, high: float) -> Interval:
     """Widen an interval by the rounding of one operation."""
-    return float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))
+    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)

@@ -12,6 +12,8 @@ from ..errors import InvalidArgument
 from .surfaces import FloatArray
 
 Order = Literal[1, 2]
+# Squares of shorter vectors than this underflow: a point outside of so small a ball would seem inside.
+LEAST_RADIUS = 1e-100
 # Within this many standard errors of the public number of units, that number is the better estimate.
 _AS_PUBLIC = 2.0
 
@@ -25,7 +27,7 @@ class Ball:
     centre, scale : (d,) arrays
         In the units of the coordinates; scales > 0.
     radius : float
-        > 0, in scales.
+        At least 1e-100, in scales.
 
     Raises
     ------
@@ -44,8 +46,8 @@ class Ball:
         if not (np.isfinite(centre).all() and np.isfinite(scale).all() and (scale > 0).all()):
             raise InvalidArgument("centre must be finite and scale finite and > 0")
         radius = float(self.radius)
-        if not 0 < radius < math.inf:
-            raise InvalidArgument(f"radius must be finite and > 0, got {self.radius!r}")
+        if not LEAST_RADIUS <= radius < math.inf:
+            raise InvalidArgument(f"radius must be finite and at least {LEAST_RADIUS}, got {self.radius!r}")
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "radius", radius)
@@ -55,9 +57,15 @@ class Ball:
         return np.asarray((values - self.centre[:, None]) / self.scale[:, None])
 
     def distances(self, values: FloatArray) -> FloatArray:
-        """Return the lengths of scaled points, (b,)."""
-        y = self.scaled(values)
-        return np.asarray(np.sqrt(np.einsum("ij,ij->j", y, y)))
+        """Return the lengths of scaled points, (b,): each of its own point alone, to the last bit.
+
+        Squares are added one coordinate after the other. A reduction of NumPy's may add them in another order
+        where there is one point only, and a point at an edge of a cell would change cells with its company.
+        """
+        total = np.zeros(values.shape[1])
+        for row in self.scaled(values):
+            total += row * row
+        return np.asarray(np.sqrt(total))
 
     def unit(self, values: FloatArray) -> FloatArray:
         """Return points (d, b) scaled, moved to the ball along their ray, and divided by the radius."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InvalidArgument, MissingDependency
 from ..numerics.surfaces import FloatArray
-from .table_source import CodeArray, Kind, write_seconds
+from .table_source import CodeArray, Kind, placed_sum, write_seconds
 
 
 def import_pyarrow() -> Any:
@@ -96,6 +96,47 @@ def arrow_codes(arrays: Iterable[Any], dtype: Any) -> CodeArray:
     return codes
 
 
+def arrow_objects(array: Any) -> list[object]:
+    """Return an Arrow array's texts, numbers and truth values as Python objects; None for what is missing.
+
+    Whatever a cell holds, nothing fails: texts that are not UTF-8 are decoded with replacements, and other
+    types (such as times of a day, of which some have no Python object) are None throughout.
+    """
+    pa = import_pyarrow()
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = pa.compute.cast(array, array.type.value_type)
+    dtype = array.type
+    if types.is_string(dtype) or types.is_large_string(dtype) or str(dtype) == "string_view":
+        cells = pa.compute.cast(array, pa.large_binary()).to_pylist()
+        return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+    plain = types.is_boolean(dtype) or types.is_integer(dtype) or types.is_floating(dtype)
+    return list(array.to_pylist()) if plain else [None] * len(array)
+
+
+def order_fingerprint(array: Any, first: int) -> int:
+    """Return a number of an Arrow array's values and their places, `first` on; it adds up over parts.
+
+    Two orders of rows have the same sum by a chance of about 2^-64. NOT private.
+    """
+    import pandas as pd
+
+    pa = import_pyarrow()
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = pa.compute.cast(array, array.type.value_type)
+    # One form for each type, so that the borders of batches change nothing: NumPy has no missing integers.
+    if _time_unit(array.type) is not None:
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    array = _without_half_floats(array)
+    if arrow_kind(array.type) == "number":
+        array = pa.compute.cast(array, pa.float64(), safe=False)
+    elif types.is_string(array.type) or types.is_large_string(array.type) or str(array.type) == "string_view":
+        # Texts need not be UTF-8.
+        array = pa.compute.cast(array, pa.large_binary())
+    return placed_sum(pd.util.hash_array(array.to_numpy(zero_copy_only=False)), first)
+
+
 def _encode(array: Any) -> Any:
     """Return a dictionary array with 32-bit indices, without NaN and without unused entries."""
     pa = import_pyarrow()
@@ -163,5 +204,4 @@ class ArrowColumn:
 
     def objects(self) -> Sequence[object]:
         """Return the values as Python objects."""
-        plain: list[object] = self._values.to_pylist()
-        return plain
+        return [value for chunk in self._values.chunks for value in arrow_objects(chunk)]

@@ -185,10 +185,11 @@ def _derived_range(coordinate: Coordinate, bounds: Mapping[str, tuple[float, flo
         low, high = coordinate.interval(bounds)
     except InvalidArgument as problem:
         raise InvalidBounds(str(problem)) from None
-    if coordinate.transform == "affine" and not (math.isfinite(high - low) and low < high):
+    # Also where limits are given: an infinite sum could be undefined for some rows alone.
+    if not (math.isfinite(high - low) and low < high):
         raise InvalidBounds(
             f"{coordinate.name}: its range over the bounds of the columns is empty or overflows; "
-            "check its weights"
+            "check its weights, or give narrower bounds"
         )
     return coordinate.limits or (low, high)
 

@@ -25,7 +25,16 @@ import pandas as pd
 from ..errors import InvalidArgument, PydpmodeError, UnsupportedSource
 from ..numerics.surfaces import FloatArray
 from .memory_sources import array_codes, column_of
-from .table_source import BaseTable, CodeArray, IntegerArray, Kind, gather_blocks
+from .table_source import (
+    BaseTable,
+    CodeArray,
+    IntegerArray,
+    Kind,
+    TiedColumns,
+    changed_order,
+    gather_blocks,
+    placed_sum,
+)
 
 # Partial sums added in one task of the tree.
 _BRANCHES = 8
@@ -120,6 +129,8 @@ class DaskTable(BaseTable):
         super().__init__(names)
         self._kinds, self._partitions, self._count = tuple(kinds), tuple(partitions), count
         self._is_frame = is_frame
+        # A shuffle may leave the rows of a partition in another order each time it is computed.
+        self._tied = TiedColumns()
 
     @property
     def parts(self) -> int:
@@ -146,6 +157,10 @@ class DaskTable(BaseTable):
                     f"worker {worker} has {has} and this is {own}; install the same version on every "
                     "worker. Nothing was charged"
                 )
+
+    def tie(self, column: str) -> None:
+        """Check in every pass that brings rows here that they come in the order of the first one."""
+        self._tied.add(self.position(column))
 
     def summed(self, columns: Sequence[str], rows_per_block: int, work: BlockFunction) -> IntegerArray | None:
         """Return the exact sum of `work(block)` over the blocks of all partitions."""
@@ -188,6 +203,7 @@ class DaskTable(BaseTable):
         return gather_blocks(parts, len(positions), rows_per_block)
 
     def _codes(self, position: int) -> CodeArray:
+        self._tied.add(position)
         parts = list(self._fetched([position]))
         if not self._is_frame:
             return array_codes(np.concatenate([part[:, 0] for part in parts]))
@@ -196,17 +212,32 @@ class DaskTable(BaseTable):
             raise UnsupportedSource("the column of persons is not one column")
         return column.codes()
 
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        for part in self._fetched([position]):
+            column = column_of(part.iloc[:, 0] if self._is_frame else part[:, 0])
+            if column is None:  # a Series is always a column
+                raise UnsupportedSource("the column of levels is not one column")
+            yield column.objects()
+
     def _fetched(self, used: list[int]) -> Iterator[Any]:
         """Yield the used columns of each partition, computed one at a time."""
         dask = _import_dask()
-        one = dask.delayed(partial(_narrowed, self._expected(used), used))
+        tied = self._tied.start()
+        # The tied columns come last, so that the others are where they are asked for.
+        brought = list(dict.fromkeys([*used, *tied]))
+        one = dask.delayed(partial(_narrowed, self._expected(brought), brought))
         rows = 0
         for number, part in enumerate(self._partitions):
             fetched = _compute(one(part, number))
             self._check_rows(fetched, done=False)
+            for position in tied:
+                tied[position] += _fingerprint(fetched.part, brought.index(position), rows, self._is_frame)
             rows += fetched.rows
             yield fetched.part
         self._check_rows(Partial(rows=rows))
+        changed = self._tied.changed(tied)
+        if changed is not None:
+            raise changed_order("this Dask table", self.names[changed])
 
 
 def is_dask(data: object) -> bool:
@@ -350,6 +381,17 @@ def _block(part: Any, positions: list[int], start: int, stop: int, is_frame: boo
             raise UnsupportedSource("a partition holds something that is not a column")
         column.fill(start, row)
     return out
+
+
+def _fingerprint(part: Any, place: int, first: int, is_frame: bool) -> int:
+    """Return a number of a column of a partition and of the order of its rows; see `placed_sum`."""
+    column = part.iloc[:, place] if is_frame else pd.Series(part[:, place])
+    try:
+        hashes = pd.util.hash_pandas_object(column, index=False, categorize=False).to_numpy()
+    except (TypeError, ValueError):
+        # Cells without a hash are not compared: an error would tell of them.
+        return 0
+    return placed_sum(hashes, first)
 
 
 def _dtype_name(dtype: Any) -> str:

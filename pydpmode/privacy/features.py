@@ -15,6 +15,7 @@ import numpy as np
 
 from ..budget import Adjacency
 from ..errors import InvalidArgument
+from ..numerics.compiled_trig import TRIG_ERROR
 from ..numerics.designs import Design, LatticeDesign, RandomDesign
 from ..numerics.feature_sums import TRANSFORM_TOLERANCE
 from ..numerics.kernels import kernel_infimum
@@ -241,8 +242,7 @@ def arithmetic_margin(units_per_sum: int, depth: int, tolerance: float = TRANSFO
     (Measured on single records: up to .4 tol, and 1.0 tol with 360,000 frequencies in one dimension;
     single coefficients near the cut are worse, up to 23 tol, but carry little weight. On top, each
     record is moved by the rounding of its position to about `1e-16` of the torus. That moves `Phi(x)`
-    to `Phi(x')`, which the bound `Delta_0` covers. Random frequencies: sine and cosine err by at
-    most `numerics.compiled_trig.TRIG_ERROR`, a twentieth of the smaller tolerance.) Summing terms of
+    to `Phi(x')`, which the bound `Delta_0` covers. Random frequencies: see `phase_error`.) Summing terms of
     size at most 1 in double precision, `depth` at a time, adds at most `n * u * depth` each way,
     `u = 2^-53`.
 
@@ -259,3 +259,18 @@ def arithmetic_margin(units_per_sum: int, depth: int, tolerance: float = TRANSFO
     """
     n = float(units_per_sum)
     return 4 * n * tolerance + 2 * n * _UNIT_ROUNDOFF * float(depth)
+
+
+def phase_error(design: Design) -> float:
+    """Return how far the computed features of one record may be from a `Phi(x)`, as a weighted vector.
+
+    A lattice: 0, its transform has a tolerance. Random frequencies: a phase `w_j.z` is a sum of d rounded
+    products, off by at most `d u sum_a |w_ja| |z_a|` (and a little: one more u), which no move of the record
+    explains, since it differs from frequency to frequency. Sine and cosine of it err by at most
+    `numerics.compiled_trig.TRIG_ERROR`. With equal weights the norm is the root mean square over frequencies.
+    It passes the smaller tolerance 1e-12 in boxes of some thousand bandwidths alone.
+    """
+    if isinstance(design, LatticeDesign):
+        return 0.0
+    longest = np.abs(design.frequencies) @ design.widths
+    return TRIG_ERROR + (design.dimension + 1) * _UNIT_ROUNDOFF * float(np.sqrt(np.mean(longest**2)))

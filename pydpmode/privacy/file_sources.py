@@ -18,7 +18,14 @@ import numpy as np
 
 from ..errors import UnsupportedSource
 from ..numerics.surfaces import FloatArray
-from .arrow_columns import arrow_codes, arrow_dtype_name, arrow_kind, fill_from_arrow, import_pyarrow
+from .arrow_columns import (
+    arrow_codes,
+    arrow_dtype_name,
+    arrow_kind,
+    arrow_objects,
+    fill_from_arrow,
+    import_pyarrow,
+)
 from .csv_records import Records, is_number, keys_of, numbers_of, read_records, seconds_of
 from .table_source import BaseTable, CodeArray, Kind, gather_blocks
 
@@ -250,7 +257,7 @@ class ParquetTable(BaseTable):
 
     def _values_of(self, position: int) -> Iterator[Sequence[object]]:
         for batch in self._batches([position]):
-            yield self._column(batch, position).to_pylist()
+            yield arrow_objects(self._column(batch, position))
 
     def _column(self, batch: Any, position: int) -> Any:
         return batch.column(batch.schema.get_field_index(self.names[position]))

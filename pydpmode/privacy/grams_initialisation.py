@@ -109,7 +109,9 @@ class StartCandidates:
         # A node two steps from the nearest one is at least 1.5 radii away.
         for offset in itertools.product((-1, 0, 1), repeat=shape.size):
             node = nearest + np.array(offset)[:, None]
-            near = np.square(place - node).sum(axis=0) <= 1.0
+            # Added axis by axis: a reduction may add in another order where there is one record only.
+            squared = sum(np.square(place - node), np.zeros(rows.shape[1]))
+            near = squared <= 1.0
             near &= np.all((node >= 0) & (node < shape[:, None]), axis=0)
             flat = np.ravel_multi_index(tuple(node[:, near]), tuple(shape))
             total += np.bincount(flat, minlength=self.count)

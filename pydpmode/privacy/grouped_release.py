@@ -85,6 +85,7 @@ class DeclaredLevels:
 
     def codes(self, source: TableSource, rows_per_block: int) -> CodeArray:
         """Return the level of each row, counted from 0; -1 where it is none of them. PRIVATE."""
+        source.tie(self.column)
         if self.are_texts or not source.holds_numbers(self.column):
             return source.level_codes(self.column, self.levels)
         parts = [
@@ -118,7 +119,10 @@ def check_levels(column: str, levels: object) -> tuple[Level, ...]:
 
 
 def _is_number(level: object) -> bool:
-    return isinstance(level, Real) and math.isfinite(float(level))
+    try:
+        return isinstance(level, Real) and math.isfinite(float(level))
+    except OverflowError:  # a whole number beyond all doubles
+        return False
 
 
 def _number_codes(values: FloatArray, levels: Sequence[Any]) -> CodeArray:

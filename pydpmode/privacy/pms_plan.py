@@ -234,7 +234,10 @@ class PmsPlan:
         shape = self.rounds
         noise = "correlated" if shape.correlated else "independent"
         grid = self.design.grid.shape[0]
-        return f"pms ({self.accountant}, {noise}, T={shape.number}, k={grid}x{self.each}, m={shape.batch})"
+        return (
+            f"pms ({self.accountant}, {noise}, T={shape.number}, k={grid}x{self.each}, m={shape.batch}, "
+            "public predictors)"
+        )
 
     def charge(self, label: str, simulated: bool) -> Charge:
         """Return what the ledger records."""

@@ -59,13 +59,17 @@ def split_by_noise(budget: Budget, shares: Sequence[float]) -> tuple[Budget, ...
 
 
 def joined(parts: Sequence[Budget]) -> Budget:
-    """Return the (epsilon, delta) of several Gaussian releases together; each is stated at the same delta."""
+    """Return the (epsilon, delta) of several Gaussian releases together; each is stated at the same delta.
+
+    With what `whole_mu` sets aside for failure probabilities and discrete noise: a part's own allowance for
+    them is smaller than its share of the whole, so they do not cancel.
+    """
     if len(parts) == 1:
         return parts[0]
     delta = max(part.delta for part in parts)
-    return Budget(
-        gaussian_epsilon(delta, combine_mu(gaussian_mu(part.epsilon, part.delta) for part in parts)), delta
-    )
+    mu = combine_mu(gaussian_mu(part.epsilon, part.delta) for part in parts)
+    epsilon = gaussian_epsilon(delta, mu, extra_delta=_EXTRA_SHARE * delta)
+    return Budget(epsilon / (1 - _SLACK_SHARE), delta)
 
 
 def whole_charge(budget: Budget, label: str, columns: Sequence[str]) -> Charge:

@@ -173,6 +173,11 @@ class _Selection(BaseTable):
         """As for the whole table."""
         self._table.check_passes(passes)
 
+    def tie(self, column: str) -> None:
+        """As for the whole table."""
+        self.position(column)
+        self._table.tie(column)
+
     def summed(
         self, columns: Sequence[str], rows_per_block: int, work: Callable[[FloatArray], IntegerArray]
     ) -> IntegerArray | None:

@@ -7,7 +7,7 @@ only the kind of its error is passed on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
@@ -17,8 +17,16 @@ import numpy as np
 from ..budget import as_whole
 from ..errors import InvalidArgument, MissingDependency, PydpmodeError, UnsupportedSource
 from ..numerics.surfaces import FloatArray
-from .arrow_columns import arrow_codes, arrow_dtype_name, arrow_kind, fill_from_arrow, import_pyarrow
-from .table_source import BaseTable, CodeArray, Kind, gather_blocks
+from .arrow_columns import (
+    arrow_codes,
+    arrow_dtype_name,
+    arrow_kind,
+    arrow_objects,
+    fill_from_arrow,
+    import_pyarrow,
+    order_fingerprint,
+)
+from .table_source import BaseTable, CodeArray, Kind, TiedColumns, changed_order, gather_blocks
 
 # Rows asked for at a time, and at most converted at a time: 1 MB a column.
 BATCH_ROWS = 1 << 17
@@ -126,6 +134,7 @@ class BatchTable(BaseTable):
         self._what, self._schema_read, self._open_pass, self._reader = what, schema, open_pass, reader
         self._known = None if callable(count) else count
         self._count = count if callable(count) else None
+        self._tied = TiedColumns()
 
     @property
     def n_rows(self) -> int:
@@ -150,6 +159,10 @@ class BatchTable(BaseTable):
                 f"this release takes {passes} passes over the rows, and a {self._what} can be read once "
                 f"only; {_REOPEN}. Nothing was charged"
             )
+
+    def tie(self, column: str) -> None:
+        """Check in every pass from now on that the rows come in the order of the first one."""
+        self._tied.add(self.position(column))
 
     def _counted_rows(self) -> int:
         if self._reader is not None:
@@ -178,8 +191,13 @@ class BatchTable(BaseTable):
 
     def _codes(self, position: int) -> CodeArray:
         self.check_passes(2)
+        self.tie(self.names[position])
         columns = (self._column(batch, position) for batch in self._batches([position]))
         return arrow_codes(columns, self._schema_read.field(position).type)
+
+    def _values_of(self, position: int) -> Iterator[Sequence[object]]:
+        for batch in self._batches([position]):
+            yield arrow_objects(self._column(batch, position))
 
     def _column(self, batch: Any, position: int) -> Any:
         name = self.names[position]
@@ -195,15 +213,21 @@ class BatchTable(BaseTable):
     def _batches(self, positions: list[int]) -> Iterator[Any]:
         """Yield the record batches of one pass, short ones, and check the number of rows."""
         self._start()
-        names = list(dict.fromkeys(self.names[position] for position in positions))
+        tied = self._tied.start()
+        names = list(dict.fromkeys(self.names[position] for position in [*positions, *tied]))
         rows = 0
         with self._without_messages():
             for batch in self._open_pass(names):
+                for position in tied:
+                    tied[position] += order_fingerprint(self._column(batch, position), rows)
                 rows += len(batch)
                 self._check_rows(rows, done=False)
                 for start in range(0, len(batch), BATCH_ROWS):
                     yield batch.slice(start, BATCH_ROWS)
         self._check_rows(rows, done=True)
+        changed = self._tied.changed(tied)
+        if changed is not None:
+            raise changed_order(f"this {self._what}", self.names[changed])
 
     def _start(self) -> None:
         """Take the one pass of a reader, or raise."""

@@ -23,7 +23,13 @@ from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
 from ..results.coordinates import Coordinate
 from .accounting import Charge
-from .features import Sensitivity, arithmetic_margin, exact_sensitivity, grouped_sensitivity
+from .features import (
+    Sensitivity,
+    arithmetic_margin,
+    exact_sensitivity,
+    grouped_sensitivity,
+    phase_error,
+)
 from .gaussian import discrete_gaussian_slack, gaussian_mu
 from .noise import LARGEST_SCALE, discrete_gaussian, simulated_gaussian
 
@@ -141,7 +147,7 @@ def plan_release(
     tolerance = FAST_TOLERANCE if units_per_sum <= _SHORT_BLOCK else TRANSFORM_TOLERANCE
     noise = calibrate(
         base,
-        arithmetic_margin(units_per_sum, depth, tolerance),
+        arithmetic_margin(units_per_sum, depth, max(tolerance, phase_error(design))),
         length,
         epsilon=epsilon,
         delta=delta,

@@ -10,7 +10,7 @@ import difflib
 import operator
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -71,6 +71,10 @@ class TableSource(Protocol):
 
     def check_passes(self, passes: int) -> None:
         """Raise `UnsupportedSource` when the rows cannot be read so many times. Reads nothing."""
+        ...
+
+    def tie(self, column: str) -> None:
+        """Say that a column is joined to the others by the place of a row: passes must keep one order."""
         ...
 
     def summed(
@@ -217,6 +221,10 @@ class BaseTable(ABC):
         """Raise `UnsupportedSource` when the rows cannot be read so many times. Reads nothing."""
         return None
 
+    def tie(self, column: str) -> None:
+        """Say that a column is joined to the others by the place of a row; here the order is always one."""
+        return None
+
     def summed(
         self, columns: Sequence[str], rows_per_block: int, work: Callable[[FloatArray], IntegerArray]
     ) -> IntegerArray | None:
@@ -345,6 +353,50 @@ def object_level_codes(values: Sequence[object], levels: Sequence[object]) -> Co
             return -1
 
     return np.fromiter((position(value) for value in values), dtype=np.int64, count=len(values))
+
+
+def placed_sum(hashes: npt.NDArray[np.integer[Any]], first: int) -> int:
+    """Return a number of hashes and their places, `first` on, that adds up over parts, modulo 2^64."""
+    places = np.arange(first + 1, first + 1 + len(hashes), dtype=np.uint64)
+    # Odd factors, spread over all bits (the golden ratio); products and sums are modulo 2^64.
+    factors = places * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    return int(np.sum(hashes.astype(np.uint64) * factors, dtype=np.uint64))
+
+
+class TiedColumns:
+    """Columns that are joined to others by the place of a row, with a fingerprint of their order."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, int | None] = {}
+
+    def add(self, position: int) -> None:
+        """Tie a column from the next pass on."""
+        self._known.setdefault(position, None)
+
+    def start(self) -> dict[int, int]:
+        """Return the fingerprints of a pass that begins, by the column's position: 0."""
+        return dict.fromkeys(self._known, 0)
+
+    def changed(self, found: Mapping[int, int]) -> int | None:
+        """Return the column whose order is not that of the pass before, None when there is none."""
+        for position, fingerprint in found.items():
+            wanted = self._known.get(position)
+            if wanted is None:
+                self._known[position] = fingerprint % 2**64
+            elif wanted != fingerprint % 2**64:
+                # Releases that join nothing need no order, and go on.
+                self._known.pop(position, None)
+                return position
+        return None
+
+
+def changed_order(what: str, column: str) -> UnsupportedSource:
+    """Return the error of rows that came in another order than in an earlier pass."""
+    return UnsupportedSource(
+        f"{what} gave its rows in another order (or other rows) than in an earlier pass, and column "
+        f"{column!r} is joined to the others by their order; nothing was released. Sort by a unique key at "
+        "the end, or write the rows to a file"
+    )
 
 
 def as_names(columns: Sequence[str]) -> tuple[str, ...]:

@@ -16,8 +16,11 @@ import pytest
 from scipy.optimize import minimize
 
 import pydpmode as dpm
+from pydpmode import errors
 from pydpmode.numerics.moments import Ball
+from pydpmode.privacy.accounting import Charge, compose_delta
 from pydpmode.privacy.bounds import ClippedBlock
+from pydpmode.privacy.gaussian import gaussian_mu
 from pydpmode.privacy.preprocessing import (
     MomentStatistic,
     moment_margin,
@@ -26,6 +29,7 @@ from pydpmode.privacy.preprocessing import (
     spread_weights,
 )
 from pydpmode.privacy.quantiles import CELLS
+from pydpmode.privacy.shares import joined, split_by_noise
 
 BOX = [(-3.0, 3.0)] * 3
 BALL = Ball(np.array([0.5, 0.0, -0.5]), np.array([1.0, 0.5, 2.0]), 1.2)
@@ -178,3 +182,60 @@ def test_spread_weights_stay_whole_and_near() -> None:
     assert spread[1, 1000 - 32 : 1000 + 32].tolist() == [3 * 2**14] * 64
     assert spread[0, 100:-100].sum() == 0
     assert (spread >= 0).all()
+
+
+def test_a_distance_depends_on_its_own_row_alone_to_the_last_bit() -> None:
+    """A row at an edge of a cell must not change cells because another row comes or goes."""
+    generator = np.random.default_rng(11)
+    rows = generator.normal(size=(7, 400))
+    ball = Ball(np.zeros(7), np.ones(7), 1.0)
+    together = ball.distances(rows)
+    for k in range(rows.shape[1]):
+        assert ball.distances(rows[:, k : k + 1])[0] == together[k]
+        assert ball.distances(rows[:, k : k + 3])[0] == together[k]
+
+
+def test_a_ball_so_small_that_squares_vanish_is_refused() -> None:
+    """Where squares underflow a point outside seems inside, and would count more than one row may."""
+    with pytest.raises(errors.InvalidArgument, match="at least 1e-100"):
+        Ball(np.zeros(2), np.ones(2), 1e-180)
+    data = study([[0.0, 0.0, 0.0]])
+    with pytest.raises(errors.InvalidArgument, match="at least 1e-100"):
+        dpm.PrivatePCA(data, n_components=1, radius=1e-180).fit(epsilon=0.5)
+    assert data.ledger.entries() == ()
+    smallest = Ball(np.zeros(2), np.ones(2), 1e-100)
+    sizes = 10.0 ** np.arange(-300, 101, 4)
+    lengths = np.linalg.norm(smallest.unit(np.array([sizes, sizes])), axis=0)
+    assert lengths.max() <= 1 + 11 * 2.0**-53
+
+
+def test_several_releases_cost_no_more_than_is_stated_of_them_together() -> None:
+    """Also when the last one has a failure probability, as random features do."""
+    delta = 1e-6
+    parts = split_by_noise(dpm.Budget(1.0, delta), (0.1, 0.05, 0.35, 0.55))
+    failures = (0.0, 0.0, 0.0, 1e-3 * delta)
+    charges = [
+        Charge(
+            label="step",
+            mechanism="surface",
+            epsilon=part.epsilon,
+            delta=delta,
+            gaussian_mus=(gaussian_mu(part.epsilon, delta, extra_delta=failure),),
+            extra_delta=failure,
+        )
+        for part, failure in zip(parts, failures, strict=True)
+    ]
+    together = joined(parts)
+    assert compose_delta(charges, together.epsilon) <= together.delta
+    assert 0.999 < together.epsilon <= 1.0
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5, -1.5])
+def test_an_expression_whose_range_overflows_is_refused_whatever_the_rows_hold(value: float) -> None:
+    """Such a range has an infinite width: rows at its end would have no cell, and end the release."""
+    data = dpm.PrivateData(
+        np.full((5, 1), value), columns=["x"], bounds={"x": (-1.5, 1.5)}, budget=dpm.Budget(1, 1e-6)
+    )
+    with pytest.raises(errors.InvalidBounds, match="overflows"):
+        data.expression("x * 1e308")
+    assert data.ledger.entries() == ()

@@ -219,7 +219,7 @@ def test_components_that_are_only_noise_are_told() -> None:
     ("options", "error", "message"),
     [
         ({"radius": None}, MissingBounds, "radius is missing: give a PUBLIC distance"),
-        ({"radius": 0.0}, InvalidArgument, "finite and > 0"),
+        ({"radius": 0.0}, InvalidArgument, "finite and at least"),
         ({"radius": "auto"}, InvalidArgument, "number > 0 or 'private'"),
         ({"n_components": 4}, InvalidArgument, "in 1..3"),
         ({"n_components": 0}, InvalidArgument, "in 1..3"),

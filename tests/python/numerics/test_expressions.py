@@ -84,6 +84,18 @@ def test_not_defined_everywhere_inside_the_bounds(text: str) -> None:
         parse_expression("0 * x + 3").interval({"x": (1.0, 4.0)})
 
 
+@pytest.mark.parametrize("text", ["+".join(["x"] * 900), "x * 1" + "0" * 400])
+def test_too_deep_or_too_large_is_refused_in_words(text: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"too deeply|too large"):
+        parse_expression(text).interval({"x": (1.0, 4.0)})
+
+
+def test_a_range_is_silent_where_the_user_lets_numpy_raise() -> None:
+    with np.errstate(all="raise"):
+        low, high = parse_expression("exp(x * 0) * y + x").interval({"x": (0.0, 1e-320), "y": (5e-324, 1.0)})
+    assert low <= 0 < 1 <= high
+
+
 PARTS = st.recursive(
     st.sampled_from(["x", "y", "2.5", "0.3", "-1"]),
     lambda inner: st.one_of(

@@ -199,6 +199,26 @@ def test_a_task_that_fails_is_not_quoted() -> None:
     assert "314159" not in str(caught.value)
 
 
+def test_persons_of_partitions_in_another_order_are_refused() -> None:
+    """A shuffle may order the rows of a partition anew each time; persons are joined to rows by order."""
+    turns = iter(range(1000))
+
+    def load(number: int, moves: bool) -> pd.DataFrame:
+        part = parts()[number]
+        return part.iloc[np.roll(np.arange(len(part)), next(turns) if moves else 0)]
+
+    def study(moves: bool) -> PrivateData:
+        loads = [dask.delayed(load)(number, moves) for number in range(PARTITIONS)]
+        table = dd.from_delayed(loads, meta=frame(0), verify_meta=False)
+        knobs: dict[str, Any] = {"unit": "person", "person": "who", "adjacency": "add_remove", "n_guess": 41}
+        return PrivateData(table, bounds=BOUNDS, budget=BUDGET, **knobs)
+
+    with dask.config.set(scheduler="synchronous"):
+        fitted(dpm.DensityModes(study(moves=False), ["a", "b"]))
+        with pytest.raises(UnsupportedSource, match="another order"):
+            dpm.DensityModes(study(moves=True), ["a", "b"]).fit(epsilon=1.0)
+
+
 # -- on a cluster of processes ------------------------------------------------------------------------
 
 

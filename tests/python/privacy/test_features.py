@@ -18,6 +18,7 @@ from scipy import optimize
 
 from pydpmode.budget import ADJACENCIES
 from pydpmode.errors import InvalidArgument
+from pydpmode.numerics.compiled_trig import TRIG_ERROR
 from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
 from pydpmode.numerics.feature_sums import FAST_TOLERANCE, TRANSFORM_TOLERANCE, feature_sum
 from pydpmode.numerics.kernels import ORDERS
@@ -28,6 +29,7 @@ from pydpmode.privacy.features import (
     arithmetic_margin,
     exact_sensitivity,
     kernel_lower_bound,
+    phase_error,
     random_feature_deviation,
 )
 from pydpmode.privacy.surface_release import ReleasePlan, plan_release, to_lattice
@@ -490,3 +492,28 @@ def test_the_margin_covers_tolerance_and_summation() -> None:
     assert arithmetic_margin(1000, 500, 1e-9) == pytest.approx(4e-6 + 1e6 * 2.0**-53)
     parts = Sensitivity(1.0, 0.25, 0.125, 1e-9)
     assert parts.total == 1.375
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="needs a longer double for the exact sums")
+def test_rounded_phases_stay_within_the_margin_in_very_wide_boxes() -> None:
+    """Phases of a million half-turns are off by more than the tolerance, each in its own way."""
+    d, n = 4, 500
+    names = tuple(f"x{a}" for a in range(d))
+    design = RandomDesign(names, np.zeros(d), np.full(d, 1e6), np.ones(d), 2, 0.1, 1024, 3)
+    x = np.full((d, 1), 0.987654321e6)
+    many = feature_sum(design, np.tile(x, (1, n)))[1]
+    phases = np.zeros(design.n_pairs, dtype=np.longdouble)
+    for a in range(d):
+        phases += design.frequencies[:, a].astype(np.longdouble) * np.longdouble(x[a, 0])
+    exact = np.cos(phases) + 1j * np.sin(phases)
+    error = float(np.linalg.norm(np.sqrt(design.pair_weights) * np.abs(many - n * exact)))
+    assert error > arithmetic_margin(n, n) / 2
+    assert error <= arithmetic_margin(n, n, phase_error(design)) / 2
+    knobs = {"units_per_sum": 10**8, "depth": 2**17, "roundings": 1, "largest_total": 10**8}
+    plan = plan_release(design, epsilon=1.0, delta=1e-6, adjacency="add_remove", **knobs)
+    assert plan.sensitivity.arithmetic >= arithmetic_margin(10**8, 2**17, phase_error(design))
+
+
+def test_rounded_phases_do_not_count_in_usual_boxes() -> None:
+    assert phase_error(design_of(2, 2, "replace")) == 0
+    assert TRIG_ERROR < phase_error(design_of(5, 2, "replace")) < TRANSFORM_TOLERANCE

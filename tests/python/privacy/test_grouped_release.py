@@ -15,6 +15,7 @@ import pytest
 from pydpmode import errors
 from pydpmode.privacy.grouped_release import DeclaredLevels
 from pydpmode.privacy.sources import open_source
+from pydpmode.privacy.stream_sources import RowStream
 
 TEXTS = ["north", "south", None, "elsewhere", "north"]
 NUMBERS = [1.0, 0.0, np.nan, 7.0, 1.0]
@@ -67,6 +68,7 @@ def test_numbers_are_compared_as_numbers(levels: tuple[Any, ...], tmp_path: Path
         ((1, True), "twice"),
         (("a", 1), "all texts or all numbers"),
         ((np.nan, 1.0), "all texts or all numbers"),
+        ((10**400,), "all texts or all numbers"),
         (("a", None), "all texts or all numbers"),
     ],
 )
@@ -88,3 +90,33 @@ def test_levels_that_the_column_cannot_have_are_refused_by_the_schema() -> None:
 def test_cells_that_cannot_be_compared_count_nothing() -> None:
     odd = pd.DataFrame({"g": pd.Series([["a"], "a", {"b": 1}, 1.5], dtype=object)})
     assert DeclaredLevels("g", ("a", "b")).codes(open_source(odd), 4).tolist() == [-1, 0, -1, -1]
+
+
+def test_texts_of_streams_and_partitions() -> None:
+    dask = pytest.importorskip("dask")
+    frames = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame({"g": TEXTS, "x": range(5)})
+    table = pa.Table.from_pandas(frame)
+    with dask.config.set(scheduler="synchronous"):
+        for data in (
+            RowStream(lambda: table.to_reader(max_chunksize=2)),
+            pl.from_pandas(frame).lazy(),
+            frames.from_pandas(frame, npartitions=2),
+        ):
+            codes = DeclaredLevels("g", ("south", "north")).codes(open_source(data), 2)
+            assert codes.tolist() == [1, 0, -1, -1, 1]
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_text_that_is_not_utf8_is_no_level_and_no_error(encoded: bool) -> None:
+    """Arrow does not check texts: an error of one of them would tell of its row."""
+    texts = pa.array([b"south", b"m\xfcnster", None]).view(pa.string())
+    table = pa.table({"g": texts.dictionary_encode() if encoded else texts})
+    for data in (table, RowStream(table.to_reader)):
+        assert DeclaredLevels("g", ("south",)).codes(open_source(data), 2).tolist() == [0, -1, -1]
+
+
+def test_times_of_a_day_are_no_levels_and_no_error() -> None:
+    """Some have no Python object, so that reading them would fail for some rows alone."""
+    table = pa.table({"g": pa.array([1, 1000], pa.int64()).view(pa.time64("ns"))})
+    assert DeclaredLevels("g", ("south",)).codes(open_source(table), 2).tolist() == [-1, -1]

@@ -32,7 +32,9 @@ from pydpmode.errors import (
 )
 from pydpmode.numerics.designs import LatticeDesign
 from pydpmode.privacy import private_data
+from pydpmode.privacy.arrow_columns import order_fingerprint
 from pydpmode.privacy.features import ZERO_WEIGHT
+from pydpmode.privacy.grouped_release import DeclaredLevels
 from pydpmode.privacy.private_data import PrivateData
 from pydpmode.privacy.progress import progress_bar
 from pydpmode.privacy.sources import open_source
@@ -388,3 +390,63 @@ def test_ctrl_c_leaves_the_ledger_charged_and_unfinished(tmp_path: Path) -> None
     after = PrivateData(np.zeros((9, 2)), columns=["a", "b"], bounds=BOUNDS, budget=BUDGET, ledger=ledger)
     assert [(e.charge.label, e.status) for e in after.ledger.entries()] == [("long", "charged, unfinished")]
     assert after.ledger.remaining() < BUDGET.epsilon
+
+
+@pytest.mark.parametrize("how", ["person", "texts", "numbers"])
+def test_another_order_in_a_later_pass_is_refused(how: str) -> None:
+    """Persons and levels are joined to rows by their order: in another they are those of other rows."""
+    whole = table()
+    turns = iter(range(100))
+
+    def study(same: bool) -> PrivateData:
+        def opened() -> pa.RecordBatchReader:
+            turn = next(turns)
+            shown = whole if same else whole.take(np.roll(np.arange(N), turn))
+            return shown.to_reader(max_chunksize=70 + turn)
+
+        person: dict[str, Any] = {"unit": "person", "person": "who"} if how == "person" else {}
+        return PrivateData(
+            dpm.RowStream(opened),
+            bounds=BOUNDS,
+            budget=BUDGET,
+            adjacency="add_remove",
+            n_guess=N,
+            n_max=10 * N,
+            **person,
+        )
+
+    def release(data: PrivateData) -> None:
+        at = [data.coordinate("a")]
+        names = tuple(c.name for c in at)
+        design = LatticeDesign(names, *data.box(at), np.full(1, 0.2), 2, ZERO_WEIGHT["add_remove"])
+        if how == "person":
+            data.release_surface(design, at, epsilon=1.0, delta=1e-6)
+        else:
+            levels = DeclaredLevels(*(("who", ("p1", "p2")) if how == "texts" else ("w", (0, 1, 2))))
+            data.release_grouped_surfaces(design, at, levels, epsilon=1.0, delta=1e-6)
+
+    release(study(same=True))
+    restless = study(same=False)
+    with pytest.raises(UnsupportedSource, match="another order"):
+        release(restless)
+    # What joins nothing needs no order.
+    if how != "person":
+        dpm.DensityModes(restless, "a", bandwidth=0.2).fit(epsilon=1.0)
+
+
+def test_a_fingerprint_of_an_order_does_not_depend_on_the_batches() -> None:
+    cells: list[Any] = [
+        pa.array([3, None, 1, 2**40, 0]),
+        pa.array([3.5, None, float("nan"), -0.0, 1.0]),
+        pa.array([True, None, False, True, False]),
+        pa.array(["a", None, "b", "", "a"]),
+        pa.array(["a", None, "b", "", "a"]).dictionary_encode(),
+        pa.array([1, None, 3, 4, 5], pa.timestamp("us")),
+        pa.array([b"x", None, b"", b"y", b"z"]),
+    ]
+    for array in cells:
+        once = order_fingerprint(array, 0)
+        for cut in range(1, 5):
+            parts = order_fingerprint(array[:cut], 0) + order_fingerprint(array[cut:], cut)
+            assert parts % 2**64 == once
+        assert order_fingerprint(array.take(pa.array([1, 0, 2, 3, 4])), 0) != once
