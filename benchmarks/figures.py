@@ -31,6 +31,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 from PIL import Image
+from scipy.optimize import linear_sum_assignment
 from simulated_grams import simulated_grams
 from simulated_release import reported_modes, simulated_surface
 from study_densities import DENSITIES, FloatArray, StudyDensity
@@ -59,14 +60,19 @@ def legend_below(figure: Figure, axis: Axes, columns: int) -> None:
     )
 
 
-def contours(axis: Axes, density: StudyDensity, values: Callable[[FloatArray], FloatArray]) -> None:
+def contours(
+    axis: Axes, density: StudyDensity, values: Callable[[FloatArray], FloatArray], alpha: float = 0.75
+) -> None:
     """Fill contours of a density over its box, nothing where it is almost none."""
     line = np.linspace(density.lower, density.upper, 161)
     x, y = np.meshgrid(line, line)
     p = np.maximum(values(np.column_stack([x.ravel(), y.ravel()])), 0).reshape(x.shape)
     levels = np.linspace(0.03, 1, 11) * p.max()
-    axis.contourf(x, y, p, levels=levels, cmap=PALETTE, alpha=0.75)
+    axis.contourf(x, y, p, levels=levels, cmap=PALETTE, alpha=alpha)
     axis.set(xlim=(density.lower, density.upper), ylim=(density.lower, density.upper), aspect="equal")
+    ticks = FixedLocator(list(range(-12, 13, 4)))
+    axis.xaxis.set_major_locator(ticks)
+    axis.yaxis.set_major_locator(ticks)
 
 
 def true_modes(axis: Axes, density: StudyDensity) -> None:
@@ -105,10 +111,10 @@ def grams_run(quick: bool) -> Figure:
     figure, axes = plt.subplots(1, 3, figsize=(10.6, 4.1), layout="constrained", sharey=True)
     for axis in axes:
         contours(axis, density, density.density)
-    axes[0].plot(*paths[0].T, "o", ms=4, color=GRAMS, label="private starts")
-    tidy(axes[0], f"{paths.shape[1]} starts drawn by the data")
-    axes[1].plot(paths[..., 0], paths[..., 1], "-", color=GRAMS, lw=0.8)
-    axes[1].plot(*paths[-1].T, "o", ms=3, color=TRUE, label="ends")
+    axes[0].plot(*paths[0].T, "o", ms=4, color=GRAMS, ls="", label="starts", clip_on=False)
+    tidy(axes[0], f"{paths.shape[1]} starts, drawn privately")
+    axes[1].plot(paths[..., 0], paths[..., 1], "-", color=GRAMS, lw=0.8, clip_on=False)
+    axes[1].plot(*paths[-1].T, "o", ms=3, color=TRUE, ls="", label="ends", clip_on=False)
     tidy(axes[1], f"{paths.shape[0] - 1} noisy rounds")
     true_modes(axes[2], density)
     axes[2].plot(*run.modes().locations.T, "o", ms=5, color=OURS, ls="", label="modes of the trace", zorder=6)
@@ -121,22 +127,24 @@ def grams_run(quick: bool) -> Figure:
 def runs_grid(quick: bool) -> Figure:
     """Draw the modes of many releases of one data set, over n and epsilon."""
     density, runs = DENSITIES["four_gaussians"], 4 if quick else 20
-    sizes, epsilons = (700, 2000, 5000), (0.25, 1.0, 5.0)
+    sizes, epsilons = (700, 2000, 5000), (0.25, 0.5, 1.0)
     figure, axes = plt.subplots(3, 3, figsize=(7.6, 8.0), layout="constrained", sharex=True, sharey=True)
     for i, n in enumerate(sizes):
         x = density.sample(n, SEED)
         for j, epsilon in enumerate(epsilons):
             axis, exact = axes[i, j], 0
-            contours(axis, density, density.density)
+            contours(axis, density, density.density, 0.35)
             for seed in range(SEED, SEED + runs):
                 surface = simulated_surface(x, density.lower, density.upper, epsilon, DELTA, seed)
                 modes = reported_modes(surface)[1].locations
                 exact += len(modes) == len(density.modes)
-                axis.plot(*modes.T, "o", ms=3, color=OURS, alpha=0.6, mew=0, ls="")
-            axis.plot(*density.modes.T, "*", ms=8, mfc="none", mec=TRUE, mew=0.8, ls="")
-            tidy(axis, f"n = {n}, epsilon = {epsilon:g}: four in {exact}/{runs}")
+                axis.plot(*modes.T, "o", ms=3.5, color=OURS, alpha=0.6, mew=0, ls="")
+            axis.plot(*density.modes.T, "+", ms=9, color=TRUE, mew=0.8, ls="")
+            axis.set(xlim=(-6.5, 6.5), ylim=(-6.5, 6.5))
+            tidy(axis, f"n = {n}, epsilon {epsilon:g}: {exact} of {runs}")
+            axis.title.set_fontsize(9)
     dots = axes[0, 0].plot([], [], "o", ms=4, color=OURS, ls="", label="modes of one release")
-    stars = axes[0, 0].plot([], [], "*", ms=8, mfc="none", mec=TRUE, ls="", label="true modes")
+    stars = axes[0, 0].plot([], [], "+", ms=9, color=TRUE, ls="", label="true modes")
     figure.legend(handles=[*dots, *stars], loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
@@ -278,7 +286,15 @@ def branches(quick: bool) -> Figure:
         tidy(axis, f"{title}, n = {n}, epsilon = 1")
     handles, labels = axes[0].get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
-    figure.legend(once.values(), once.keys(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(
+        once.values(),
+        once.keys(),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+        markerscale=3,
+    )
     return figure
 
 
@@ -287,9 +303,15 @@ def digits_pca(quick: bool) -> Figure:
     data = study.digits()
     model = ModalClustering(data.rows, bounds=[(-study.BOUND, study.BOUND)] * 6, n_clusters=data.count)
     found = model.fit(epsilon=1.0, delta=1e-5, seed=study.REPORTING_SEED)
-    centres, labels = found.centres.to_numpy(), found.predict(data.rows).to_numpy(int)
+    centres, labels = found.centres.to_numpy(), found.predict(data.rows).to_numpy(int) - 1
+    # Each cluster takes the colour of the class that it is matched with.
+    shared = np.array([[np.sum((labels == k) & (data.labels == c)) for c in range(10)] for k in range(10)])
+    labels = linear_sum_assignment(shared, maximize=True)[1][labels]
     figure, axes = plt.subplots(1, 2, figsize=(9.4, 4.9), layout="constrained", sharex=True, sharey=True)
-    for axis, by, title in ((axes[0], data.labels, "Digits"), (axes[1], labels, "Clusters, epsilon = 1")):
+    for axis, by, title in (
+        (axes[0], data.labels, "Coloured by digit"),
+        (axes[1], labels, "Coloured by cluster, epsilon = 1"),
+    ):
         axis.scatter(*data.rows[:, :2].T, c=by, cmap="tab10", s=5, lw=0, alpha=0.55, rasterized=True)
         tidy(axis, title)
         axis.set(xlabel="component 1", ylabel="component 2" if axis is axes[0] else "", aspect="equal")
@@ -314,7 +336,7 @@ FIGURES: dict[str, Callable[[bool], Figure]] = {
 def small_png(figure: Figure) -> bytes:
     """Return a PNG of at most 256 colours."""
     drawn, packed = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, dpi=140)
+    figure.savefig(drawn, dpi=140, bbox_inches="tight", pad_inches=0.08)
     image = Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE)
     image.save(packed, format="png", optimize=True)
     return packed.getvalue()

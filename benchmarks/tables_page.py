@@ -316,8 +316,10 @@ PARTS: dict[str, Callable[..., str]] = {
 
 
 def fill(part: re.Match[str]) -> str:
-    """Return what stands for one `<<name argument>>` or `<<made command | csv>>` of the template."""
+    """Return what stands for one `<<name argument>>` or of the template."""
     name, _, rest = part[1].partition(" ")
+    if name == "seed":
+        return constant(rest)
     if name == "made":
         command, source = (text.strip() for text in rest.split("|"))
         return made_by(command, source)
