@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 STUDIES: tuple[tuple[str, ...], ...] = (
     ("mode_peers.py",),
     ("grams_tables.py",),
+    ("grams_sweeps.py",),
     ("regression_tables.py",),
     ("pms_tables.py",),
     ("linear_modal.py",),

@@ -109,11 +109,14 @@ def cells(rows: Iterable[Row]) -> list[tuple[str, str]]:
 # -- Tables 2 and 3: modes ------------------------------------------------------------------------------
 
 
+PLAIN = ("mean_shift", "sklearn")
+
+
 def mode_rows(density: str, n: str, epsilon: str) -> dict[str, Row | None]:
     """Return the rows of every method in one cell."""
     ours, grams = read("results/mode_peers"), read("results/grams_tables")
     keys: dict[str, object] = {"density": density, "n": n, "epsilon": epsilon}
-    found = {m: find(ours, density=density, n=n, epsilon="", method=m) for m in ("mean_shift", "sklearn")}
+    found = {m: find(ours, density=density, n=n, epsilon="", method=m) for m in PLAIN}
     found |= {m: find(ours, **keys, method=m) for m in ("ladder", "reference")}
     found |= {m: find(grams, **keys, method=m) for m in ("grams", "iterates", "published")}
     return found | {"coverage": find(read("results/coverage"), **keys)}
@@ -122,17 +125,28 @@ def mode_rows(density: str, n: str, epsilon: str) -> dict[str, Row | None]:
 def modes(density: str) -> str:
     """Return the mean squared errors and exact counts."""
     heads = ["n", "epsilon", "paper: DP-GRAMS", "`surface`", "exact", "`grams`", "exact"]
-    heads += ["paper: mean shift", "mean shift", "exact", "scikit-learn", "exact"]
+    heads += ["paper: mean shift", "mean shift"]
     lines = []
     for paper in (r for r in read("paper/modes") if r["density"] == density):
         by = mode_rows(density, paper["n"], paper["epsilon"])
         line = [paper["n"], paper["epsilon"], figure(paper, "mse", "standard_error")]
         for method in ("ladder", "grams"):
             line += [figure(by[method], "mse"), share(by[method], "exact")]
-        line.append(figure(paper, "mse_mean_shift"))
-        for method in ("mean_shift", "sklearn"):
-            line += [figure(by[method], "mse"), share(by[method], "exact")]
-        lines.append(line)
+        lines.append([*line, figure(paper, "mse_mean_shift"), figure(by["mean_shift"], "mse")])
+    return table(heads, lines)
+
+
+def modes_plain(density: str) -> str:
+    """Return what mean shift finds without privacy, which does not depend on epsilon."""
+    heads = ["n", "paper: mean shift", "mean shift", "exact", "scikit-learn", "exact"]
+    heads += ["s: paper", "s: mean shift", "s: scikit-learn"]
+    lines = []
+    for n in dict.fromkeys(r["n"] for r in read("paper/modes")):
+        paper = find(read("paper/modes"), density=density, n=n)
+        rows = [find(read("results/mode_peers"), density=density, n=n, method=m) for m in PLAIN]
+        line = [n, figure(paper, "mse_mean_shift")]
+        line += [part for row in rows for part in (figure(row, "mse"), share(row, "exact"))]
+        lines.append([*line, figure(paper, "seconds_mean_shift"), *(figure(r, "seconds") for r in rows)])
     return table(heads, lines)
 
 
@@ -140,17 +154,25 @@ def mode_variants(density: str) -> str:
     """Return variants, coverage and times."""
     heads = ["n", "epsilon", "`surface`, one bandwidth", "exact", "`grams`, paper's finish"]
     heads += ["published calibration", "95% interval covers", "reliable", "s: paper", "s: `surface`"]
-    heads += ["s: paper's mean shift", "s: mean shift"]
     lines = []
     for paper in (r for r in read("paper/modes") if r["density"] == density):
         by = mode_rows(density, paper["n"], paper["epsilon"])
         line = [paper["n"], paper["epsilon"], figure(by["reference"], "mse"), share(by["reference"], "exact")]
         line += [figure(by[method], "mse") for method in ("iterates", "published")]
         line += [figure(by["coverage"], "marginal"), share(by["coverage"], "reliable")]
-        line += [figure(paper, "seconds"), figure(by["ladder"], "seconds")]
-        line += [figure(paper, "seconds_mean_shift"), figure(by["mean_shift"], "seconds")]
-        lines.append(line)
+        lines.append([*line, figure(paper, "seconds"), figure(by["ladder"], "seconds")])
     return table(heads, lines)
+
+
+def sweeps(density: str) -> str:
+    """Return how the errors of `grams` move with its knobs; that nothing was run without a CSV."""
+    rows = [r for r in read("results/grams_sweeps") if r["density"] == density]
+    heads = ["knob", "value", "mean squared error", "exact", "missed", "s"]
+    lines = [
+        [r["knob"], r["value"], figure(r, "mse"), share(r, "exact"), share(r, "missed"), figure(r, "seconds")]
+        for r in rows
+    ]
+    return table(heads, lines) if rows else "It was not run: no CSV."
 
 
 def mode_count(density: str) -> str:
@@ -308,7 +330,7 @@ def one_run() -> str:
 PARTS: dict[str, Callable[..., str]] = {
     part.__name__: part
     for part in (
-        *(modes, mode_variants, mode_count),
+        *(modes, modes_plain, mode_variants, mode_count, sweeps),
         *(regression, sound_pms, regression_count, regions, modal_lines),
         *(clusters, clusters_made, pipeline, one_run),
     )

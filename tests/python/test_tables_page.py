@@ -57,6 +57,7 @@ def test_cells_without_a_csv_say_so(
     assert row[:2] == ["| 700", "0.1"]
     assert row[2] == "0.738 (0.098)"
     assert row[3:7] == ["not run"] * 4
+    assert row[8] == "not run |"
     assert tables.clusters_made("mnist") == "It was not run: no CSV."
 
 
