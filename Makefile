@@ -6,6 +6,8 @@
 # make install-r    the R package into the user's R library
 # make test-lower   every test on the lowest supported versions of the libraries
 # make docs         the documentation as a site: build/docs/index.html
+# make tables       every study of the paper's tables in full, hours; then docs/tables.md and its pictures
+# make tables-quick   a few cells of each study, nothing written: under five minutes on two cores
 # make audit        attack the privacy guarantee: long audits and fuzzing, an hour; see docs/evidence.md
 # make lint, make format, make bench, make clean
 #
@@ -15,7 +17,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .NOTPARALLEL:
-.PHONY: help demo demo-regression test test-python test-r install-r test-lower docs lint format bench audit clean
+.PHONY: help demo demo-regression test test-python test-r install-r test-lower docs lint format bench tables tables-quick audit clean
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -113,6 +115,12 @@ format: $(MAIN)/.test-$(KEY)
 
 bench: $(BENCH)/.run-$(KEY)
 	$(BENCH)/bin/python benchmarks/speed.py
+
+tables: $(BENCH)/.run-$(KEY)
+	$(BENCH)/bin/python benchmarks/tables.py
+
+tables-quick: $(BENCH)/.run-$(KEY)
+	$(BENCH)/bin/python benchmarks/tables.py --quick
 
 audit: $(MAIN)/.test-$(KEY)
 	$(MAIN)/bin/python -m audits

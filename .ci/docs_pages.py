@@ -29,6 +29,7 @@ SHORT = {
     "grams.md": "DP-GRAMS",
     "guarantee.md": "The guarantee",
     "where-we-differ.md": "Where we differ",
+    "tables.md": "Tables of the paper",
     "big-data.md": "Data that do not fit",
 }
 _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)\s]+)\)")
