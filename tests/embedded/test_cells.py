@@ -23,7 +23,7 @@ at <- unname(coef(fit))
 @pytest.fixture
 def shell(bridge: Bridge) -> Any:
     if not os.environ.get("DPMODE_REQUIRE_R"):
-        pytest.importorskip("IPython", reason="IPython runs the cells: pip install 'pydpmode[test]'")
+        pytest.importorskip("IPython", reason="IPython runs the cells: pip install 'pydpmode[r-test]'")
     from IPython.core.interactiveshell import InteractiveShell
     from rpy2.ipython import rmagic
 

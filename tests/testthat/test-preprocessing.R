@@ -134,7 +134,9 @@ test_that("a missing value is not told by a warning", {
   expect_silent(scale_fit(data = rows))
   expect_silent(dp_modes(~ x + y, rows, square, 2, 1e-5, seed = 1))
   expect_silent(dp_pca(~ x + y, rows, square, 2, 1e-5, n_components = 1, radius = 0.5, seed = 1))
-  expect_true(is.na(predict(scale_fit(), data.frame(x = NA_real_, y = 1))$x))
+  fit <- scale_fit()
+  expect_silent(scaled <- predict(fit, data.frame(x = NA_real_, y = 1)))
+  expect_identical(is.na(scaled), cbind(x = TRUE, y = FALSE))
 })
 
 test_that("every argument of the Python models is reached", {
