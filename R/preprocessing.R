@@ -161,7 +161,8 @@ wire_per_column <- function(x, what) {
 #' @return `coef()`: a matrix: locations and scales by column; loadings, one row per component; centres in the original
 #'   columns, one row per cluster. `predict()`: a data frame, or the number of the cluster of each row. `tidy()`, `glance()`
 #'   and `as.data.frame()`: tables. The errors of the centres are those of the clusters alone; `angle` (degrees) says how far
-#'   the noise turns a component, and `location.error` in `$components` what the released centre is off.
+#'   the noise turns a component, and `$components$location_errors` by how much the privacy
+#'   noise moves the released centre.
 #' @examplesIf dpmode:::python_works()
 #' scaled <- dp_scale(~., dp_data("four_gaussians", n = 3000, seed = 1),
 #'   bounds = list(x = c(-8, 8), y = c(-8, 8)), epsilon = 1, delta = 1e-6

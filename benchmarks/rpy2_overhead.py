@@ -2,9 +2,10 @@
 
     python benchmarks/rpy2_overhead.py [--quick]
 
-1,000,000 x 2 doubles. Writes the rows of rpy2 in benchmarks/results/r_overhead.csv; `r_overhead.R` writes that of
-reticulate. R and Python take turns on the same rows; each pair gives one difference. The table is an R object
-already (table in R), or a pandas data frame that goes through the codec with the call (table in Python).
+1,000,000 x 2 doubles. Writes the rows of rpy2 in benchmarks/results/r_overhead.csv; `r_overhead.R` writes
+that of reticulate. R and Python take turns on the same rows; each pair gives one difference. The table is an
+R object already (table in R), or a pandas data frame that goes through the codec with the call (table in
+Python).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def numbers_of(value: RVector) -> Any:
     """Return the entries as float64, missing ones as NaN."""
     if value.kind == "double":
         numbers = value.values.astype(np.float64)
-        # R's NA is a signalling NaN: arithmetic on it warns. With the quiet bit it is silent and stays R's NA.
+        # R's NA is a signalling NaN: arithmetic on it warns. With the quiet bit it is silent, and still NA.
         numbers.view(np.int64)[np.isnan(numbers)] |= _QUIET
         return numbers
     numbers = value.values.astype(np.float64)
