@@ -54,7 +54,8 @@ dp_scale <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL,
 #' @seealso [dp_pca_clusters()], [dp_scale()]
 #' @examplesIf dpmode:::python_works()
 #' pca <- dp_pca(~., dp_data("four_gaussians", n = 3000, seed = 1),
-#'   bounds = list(x = c(-8, 8), y = c(-8, 8)), epsilon = 1, delta = 1e-6, n_components = 1, radius = 0.5
+#'   bounds = list(x = c(-8, 8), y = c(-8, 8)), epsilon = 1, delta = 1e-6,
+#'   n_components = 1, radius = 0.5
 #' )
 #' pca
 #' coef(pca)
@@ -154,7 +155,7 @@ wire_per_column <- function(x, what) {
 #' @param newdata New or public data. When it holds the private rows themselves, the answer is NOT covered by the guarantee.
 #' @param type `"scores"`: scaled columns or scores of rows in the original columns. `"original"`: the way back, for points in
 #'   scales or scores, such as centres. `"cluster"`: the number of the cluster.
-#' @param conf.int,conf.level Refused where no intervals are known: standard errors are in the table.
+#' @param conf.int Refused: no intervals are offered here, standard errors are in the table.
 #' @param parm,level See [confint()].
 #' @param row.names,optional Not used.
 #' @param ... Not used.
@@ -222,7 +223,8 @@ map_rows <- function(object, newdata, type) {
 
 #' @rdname preprocessing
 #' @export
-tidy.dp_scale <- function(x, ...) {
+tidy.dp_scale <- function(x, conf.int = FALSE, ...) {
+  if (conf.int) refuse_intervals()
   e <- x$estimates
   one <- function(what) {
     data.frame(
@@ -237,7 +239,8 @@ tidy.dp_scale <- function(x, ...) {
 
 #' @rdname preprocessing
 #' @export
-tidy.dp_pca <- function(x, ...) {
+tidy.dp_pca <- function(x, conf.int = FALSE, ...) {
+  if (conf.int) refuse_intervals()
   e <- x$estimates
   as_tidy(data.frame(
     component = e$component, variance = e$variance, std.error = e$std_error, std.error.privacy = e$se_privacy,
@@ -248,7 +251,8 @@ tidy.dp_pca <- function(x, ...) {
 
 #' @rdname preprocessing
 #' @export
-tidy.dp_pca_clusters <- function(x, ...) {
+tidy.dp_pca_clusters <- function(x, conf.int = FALSE, ...) {
+  if (conf.int) refuse_intervals(centre_intervals)
   e <- x$estimates
   as_tidy(data.frame(
     component = e$mode, term = e$term, estimate = e$estimate, std.error = e$std_error, proportion = e$share,
@@ -320,8 +324,10 @@ confint.dp_pca <- function(object, parm, level = 0.95, ...) refuse_intervals()
 #' @rdname preprocessing
 #' @export
 confint.dp_pca_clusters <- function(object, parm, level = 0.95, ...) {
-  refuse_intervals("; intervals of the centres in scores are in confint(fit$clusters)")
+  refuse_intervals(centre_intervals)
 }
+
+centre_intervals <- "; intervals of the centres in scores are in confint(fit$clusters)"
 
 refuse_intervals <- function(more = "") {
   abort(

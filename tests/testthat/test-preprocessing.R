@@ -124,6 +124,7 @@ test_that("what cannot be answered is refused", {
   expect_error(dp_modes(~x, pca_fit()), class = "dpmode_NoSurface")
   expect_error(pca_fit(centre = c(x = 1)), "y", class = "dpmode_InvalidArgument")
   for (fit in list(scale_fit(), pca_fit(), pipeline_fit())) {
+    expect_error(tidy(fit, conf.int = TRUE), "no confint", class = "dpmode_NotReleased")
     for (f in list(residuals, fitted, logLik, confint)) expect_error(f(fit), class = "dpmode_NotReleased")
   }
 })
