@@ -52,7 +52,7 @@ $(MAIN)/.test-$(KEY): | $(MAIN)/.made-$(KEY)
 # rpy2 is built against the R that is there.
 $(MAIN)/.r-$(KEY): $(MAIN)/.test-$(KEY)
 	.ci/install-r $(MAIN)/bin/python
-	$(MAIN)/$(INSTALL) --editable '.[test,r]'
+	$(MAIN)/$(INSTALL) --editable '.[test,r-test]'
 	@touch $@
 
 $(MAIN)/.docs-$(KEY): | $(MAIN)/.made-$(KEY)

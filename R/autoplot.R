@@ -1,6 +1,9 @@
 #' Pictures with ggplot2
 #'
-#' @param object A result of [dp_modes()] or a [surface()], of one or two coordinates (name them in `columns`).
+#' The released density with the modes or centres; a modal regression with one predictor as its branches with bands, dashed
+#' where they cannot be told from noise, one panel per level of a grouping column.
+#'
+#' @param object A result of this package or a [surface()], of one or two coordinates (name them in `columns`).
 #' @param columns,level As in [plot.dp_modes()].
 #' @param ... Not used.
 #' @return A ggplot.
@@ -20,6 +23,115 @@ autoplot.dp_modes <- function(object, columns = NULL, level = 0.95, ...) {
   if (object$n_modes == 0L) return(picture)
   if (length(columns) == 1L) return(picture + mode_lines(at_level(object, level), columns))
   picture + mode_rings(object, columns, level)
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.dp_modal_clusters <- function(object, columns = NULL, level = 0.95, ...) {
+  columns <- if (is.null(columns)) terms_of(object) else columns
+  if (!isTRUE(object$has_surface)) abort("NoSurface", "autoplot() draws the released density, and this result was saved without it")
+  picture <- autoplot_surface(surface(object), columns, level) + ggplot2::ggtitle(picture_title(object))
+  if (object$n_clusters == 0L) return(picture)
+  if (length(columns) == 1L) return(picture + mode_lines(at_level(object, level), columns))
+  picture + mode_rings(object, columns, level)
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.dp_pca_clusters <- function(object, columns = NULL, level = 0.95, ...) {
+  ggplot2::autoplot(object$clusters, columns = columns, level = level, ...) + ggplot2::ggtitle(picture_title(object))
+}
+
+#' @rdname autoplot
+#' @exportS3Method ggplot2::autoplot
+autoplot.dp_modal_regression <- function(object, level = 0.95, ...) {
+  if (length(object$predictors) != 1L) {
+    abort("InvalidArgument", "autoplot() draws one predictor; use predict() along a line for more")
+  }
+  names <- c(unlist(object$predictors), object$response)
+  axes <- lapply(names, function(name) axis_of(object, name))
+  picture <- if (is.null(object$by) && isTRUE(object$has_surface)) {
+    autoplot_surface(surface(object), names, level)
+  } else {
+    ggplot2::ggplot() + ggplot2::theme_bw() + axis_scales(axes)
+  }
+  picture + branch_layers(branch_table(object, level)) + line_layers(object) + group_panels(object) +
+    ggplot2::ggtitle(picture_title(object))
+}
+
+# Branches in the coordinates' units, cut into pieces that are drawn without a gap.
+branch_table <- function(x, level) {
+  b <- at_level(x, level)$branches
+  j <- match(unlist(x$predictors)[[1L]], terms_of(x))
+  column <- b[[setdiff(grid_columns(b), x$by)[[1L]]]]
+  group <- if (is.null(x$by)) rep("", nrow(b)) else as.character(b[[x$by]])
+  at <- if (x$coordinates$transform[[j]] == "log") log(column) else as.double(column)
+  table <- data.frame(
+    x = at, estimate = b$estimate, lower = b$lower, upper = b$upper, branch = b$branch,
+    certified = as.logical(b$certified), group = factor(group, if (is.null(x$by)) "" else unlist(x$levels))
+  )
+  table <- table[!is.na(table$branch) & !is.na(table$estimate), ]
+  table <- table[order(table$group, table$branch, table$x), ]
+  step <- min(diff(sort(unique(at))), Inf)
+  new <- c(TRUE, diff(as.integer(table$group)) != 0 | diff(table$branch) != 0 | diff(table$x) > 1.5 * step |
+    diff(table$certified) != 0)
+  table$piece <- if (nrow(table)) cumsum(new) else integer()
+  table
+}
+
+branch_layers <- function(table) {
+  first <- table[!duplicated(table[c("group", "branch")]), ]
+  list(
+    ggplot2::geom_ribbon(
+      ggplot2::aes(x = .data$x, ymin = .data$lower, ymax = .data$upper, group = .data$piece), data = table,
+      inherit.aes = FALSE, fill = mode_colour, alpha = 0.25
+    ),
+    ggplot2::geom_line(
+      ggplot2::aes(x = .data$x, y = .data$estimate, group = .data$piece), data = table, inherit.aes = FALSE,
+      colour = "white", linewidth = 1.8
+    ),
+    ggplot2::geom_line(
+      ggplot2::aes(x = .data$x, y = .data$estimate, group = .data$piece, linetype = .data$certified), data = table,
+      inherit.aes = FALSE, colour = mode_colour, linewidth = 0.8
+    ),
+    ggplot2::scale_linetype_manual(
+      "branch", values = c(`TRUE` = "solid", `FALSE` = "dashed"),
+      labels = c(`TRUE` = "certified", `FALSE` = "may be noise"), breaks = c("TRUE", "FALSE")
+    ),
+    ggplot2::geom_text(
+      ggplot2::aes(x = .data$x, y = .data$estimate, label = .data$branch), data = first, inherit.aes = FALSE,
+      colour = mode_colour, fontface = "bold", hjust = -0.9, vjust = -0.6
+    )
+  )
+}
+
+line_layers <- function(x) {
+  if (!is_line(x)) return(NULL)
+  k <- x$coefficients
+  groups <- if (is.null(x$by)) rep("", nrow(k)) else as.character(k[[x$by]])
+  lines <- do.call(rbind, lapply(split(k$estimate, groups), function(b) data.frame(a = b[[1L]], b = b[[2L]])))
+  lines$group <- factor(rownames(lines), if (is.null(x$by)) "" else unlist(x$levels))
+  if (is.null(x$by)) lines$group <- factor("")
+  line <- ggplot2::aes(intercept = .data$a, slope = .data$b)
+  list(
+    ggplot2::geom_abline(line, data = lines, colour = "white", linewidth = 2.4),
+    ggplot2::geom_abline(line, data = lines, colour = curve_colour, linewidth = 1)
+  )
+}
+
+group_panels <- function(x) {
+  if (is.null(x$by)) return(NULL)
+  list(
+    ggplot2::facet_wrap(~group, labeller = ggplot2::as_labeller(function(level) paste(x$by, "=", level))),
+    ggplot2::theme(panel.spacing = ggplot2::unit(1.2, "lines"))
+  )
+}
+
+axis_scales <- function(axes) {
+  scale <- function(axis, make) {
+    make(axis$title, breaks = axis$at, labels = axis$labels, limits = axis$range, expand = c(0, 0), oob = function(v, ...) v)
+  }
+  list(scale(axes[[1L]], ggplot2::scale_x_continuous), scale(axes[[2L]], ggplot2::scale_y_continuous))
 }
 
 #' @rdname autoplot
@@ -65,7 +177,7 @@ mode_lines <- function(x, name) {
     ),
     ggplot2::geom_vline(
       ggplot2::aes(xintercept = .data$estimate), data = e, colour = mode_colour,
-      linetype = ifelse(e$reliable, "solid", "dashed")
+      linetype = ifelse(is_solid(e), "solid", "dashed")
     )
   )
 }
@@ -80,7 +192,7 @@ mode_rings <- function(x, columns, level) {
   points <- data.frame(x = at[, 1L], y = at[, 2L], mode = first$mode)
   list(
     ggplot2::geom_path(ggplot2::aes(group = .data$mode), data = rings, colour = mode_colour),
-    ggplot2::geom_point(data = points, shape = 21L, colour = mode_colour, fill = ifelse(first$reliable, mode_colour, "white")),
+    ggplot2::geom_point(data = points, shape = 21L, colour = mode_colour, fill = ifelse(is_solid(first), mode_colour, "white")),
     ggplot2::geom_text(
       ggplot2::aes(label = .data$mode), data = points, colour = mode_colour, fontface = "bold", hjust = -0.9, vjust = -0.6
     )

@@ -166,22 +166,18 @@ format.dp_modal_clusters <- function(x, digits = 4L, ...) {
 
 cluster_table <- function(x, digits) {
   e <- x$estimates
-  with_error <- function(value, error) {
-    text <- vapply(value, format, "", digits = digits)
-    ifelse(is.na(error), text, paste0(text, " (", vapply(error, format, "", digits = 2L), ")"))
-  }
   columns <- list()
   for (j in seq_along(terms_of(x))) {
     name <- terms_of(x)[[j]]
     own <- e[e$term == name, ]
-    columns[[name]] <- with_error(own$estimate, own$std_error)
-    if (x$coordinates$transform[[j]] != "identity" || x$coordinates$kind[[j]] != "number") {
+    columns[[name]] <- value_error(own$estimate, own$std_error, digits)
+    if (is_changed(x, j)) {
       column <- as.character(x$coordinates$column[[j]])
       columns[[paste0("-> ", column)]] <- original_text(x$original[[column]], digits)
     }
   }
   first <- e[e$term == terms_of(x)[[1L]], ]
-  columns$share <- with_error(round(first$share, 4L), first$share_se)
+  columns$share <- value_error(round(first$share, 4L), first$share_se, digits)
   if (!all(is.na(first$found_again))) columns$`found again` <- format(round(first$found_again, 2L), nsmall = 2L)
   table <- do.call(cbind, columns)
   dimnames(table) <- list(first$mode, names(columns))

@@ -66,10 +66,10 @@ picture_title <- function(x) {
   p <- x$privacy
   what <- if (inherits(x, "dp_surface")) "Released density" else "Private modes of the density"
   if (inherits(x, "dp_modal_regression")) what <- paste("Private modes of", x$formula_text)
-  if (inherits(x, "dp_modal_clusters")) what <- "Private clusters"
+  if (inherits(x, c("dp_modal_clusters", "dp_pca_clusters"))) what <- "Private clusters"
   if (is.null(p)) return(what)
   if (isTRUE(p$simulated)) return(paste0(sub("^Private m", "M", sub("^Private c", "C", what)), ", simulated noise (NOT PRIVATE)"))
-  paste0(what, ", epsilon = ", format(p$epsilon), ", delta = ", format(p$delta))
+  paste0(what, ", epsilon = ", format(p$epsilon, digits = 4L), ", delta = ", format(p$delta))
 }
 
 # How a coordinate is drawn: ticks in the original units.

@@ -4,12 +4,19 @@ r_classes <- c(
   density_modes = "dp_modes",
   modal_regression = "dp_modal_regression",
   modal_clustering = "dp_modal_clusters",
-  modal_clusters = "dp_modal_clusters"
+  modal_clusters = "dp_modal_clusters",
+  scaler = "dp_scale",
+  principal_components = "dp_pca",
+  clustering_pipeline = "dp_pca_clusters"
 )
 
 new_result <- function(found, call = NULL, formula = NULL) {
   if (identical(found$kind, "surface")) return(new_surface(found))
   own <- unname(r_classes[found$kind])
+  if (identical(own, "dp_pca_clusters")) {
+    found$components <- new_result(found$components)
+    found$clusters <- new_result(found$clusters)
+  }
   structure(
     c(found, list(call = call, formula = formula, dpmode = own_version())),
     class = c(if (!is.na(own)) own, "dp_result")
@@ -64,7 +71,7 @@ mode_table <- function(x, digits) {
     columns[[terms[[j]]]] <- paste0(
       vapply(own$estimate, format, "", digits = digits), " (", vapply(own$std_error, format, "", digits = 2L), ")"
     )
-    if (x$coordinates$transform[[j]] != "identity" || x$coordinates$kind[[j]] != "number") {
+    if (is_changed(x, j)) {
       original <- x$original[[as.character(x$coordinates$column[[j]])]]
       columns[[paste0("-> ", x$coordinates$column[[j]])]] <- original_text(original, digits)
     }
@@ -78,6 +85,9 @@ mode_table <- function(x, digits) {
   dimnames(table) <- list(paste0(first$mode, marks), names(columns))
   table
 }
+
+# Whether a coordinate differs from its column: a logarithm, or a date as a number. Scores are their own columns.
+is_changed <- function(x, j) x$coordinates$column[[j]] != x$coordinates$name[[j]] || x$coordinates$kind[[j]] != "number"
 
 original_text <- function(values, digits) {
   if (inherits(values, "POSIXct")) return(format(values, "%Y-%m-%d %H:%M"))
@@ -275,8 +285,12 @@ new_privacy <- function(x) if (is.null(x)) NULL else structure(x, class = "dp_pr
 #' @export
 print.dp_privacy <- function(x, ...) {
   cat(strwrap(x$statement, width = 79L), sep = "\n")
-  cat("Mechanism: ", x$mechanism, "; noise scale ", format(x$noise_scale, digits = 4L), " (sensitivity ",
-      format(x$sensitivity, digits = 4L), ")\n", sep = "")
+  if (NROW(x$releases) > 1L) {
+    print(x$releases[c("release", "mechanism", "epsilon", "delta", "noise_scale")], digits = 4L, row.names = FALSE)
+  } else {
+    cat("Mechanism: ", x$mechanism, "; noise scale ", format(x$noise_scale, digits = 4L), " (sensitivity ",
+        format(x$sensitivity, digits = 4L), ")\n", sep = "")
+  }
   for (name in names(x$bounds)) {
     cat("Bounds of ", name, ": ", paste(bound_text(x$bounds[[name]]), collapse = " to "), " (values outside: ",
         x$outside, ")\n", sep = "")

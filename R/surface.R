@@ -28,7 +28,8 @@ surface.dp_result <- function(x, columns = NULL, bandwidth = NULL, ...) {
   refuse_dots(...)
   if (!isTRUE(x$has_surface)) {
     abort(
-      "NoSurface", "this result has no surface: it was released without one (mechanism = \"grams\"), or saved without it",
+      "NoSurface", "this result has no surface: it was released without one (mechanism = \"grams\", a scaler, components), or saved ",
+      "without it",
       parents = "PydpmodeError"
     )
   }

@@ -2,7 +2,7 @@
 #
 #   RETICULATE_PYTHON=.venv/bin/python Rscript benchmarks/r_overhead.R [--quick]
 #
-# Writes benchmarks/results/r_overhead.csv. R and Python take turns on the same rows; each pair gives one difference.
+# Writes the row of reticulate in benchmarks/results/r_overhead.csv; rpy2_overhead.py writes those of rpy2. R and Python take turns on the same rows; each pair gives one difference.
 
 suppressPackageStartupMessages({
   library(reticulate)
@@ -51,5 +51,8 @@ result <- data.frame(
 print(result, digits = 3)
 if (!quick) {
   result[4:7] <- signif(result[4:7], 3)
+  # Those of rpy2 are measured by rpy2_overhead.py.
+  others <- utils::read.csv("benchmarks/results/r_overhead.csv")
+  result <- rbind(result, others[others$bridge != "reticulate", ])
   utils::write.csv(result, "benchmarks/results/r_overhead.csv", row.names = FALSE, quote = FALSE)
 }

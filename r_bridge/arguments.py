@@ -11,6 +11,7 @@ from pydpmode.errors import InvalidArgument
 
 from .wire import NA_INTEGER, RList, RVector
 
+_QUIET = 1 << 51
 _SECONDS = {"secs": 1.0, "mins": 60.0, "hours": 3600.0, "days": 86400.0, "weeks": 604800.0}
 
 
@@ -68,9 +69,12 @@ def column(value: Any) -> pd.Series[Any]:
 
 
 def numbers_of(value: RVector) -> Any:
-    """Return the entries as float64, missing ones as NaN; doubles are not copied."""
+    """Return the entries as float64, missing ones as NaN."""
     if value.kind == "double":
-        return value.values.astype(np.float64, copy=False)
+        numbers = value.values.astype(np.float64)
+        # R's NA is a signalling NaN: arithmetic on it warns. With the quiet bit it is silent, and still NA.
+        numbers.view(np.int64)[np.isnan(numbers)] |= _QUIET
+        return numbers
     numbers = value.values.astype(np.float64)
     numbers[value.values == NA_INTEGER] = np.nan
     return numbers

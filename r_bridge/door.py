@@ -7,6 +7,7 @@ both bridges, so that R code is the same under both.
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import json
 import platform
@@ -15,6 +16,7 @@ import sysconfig
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ from pydpmode.results.coordinates import points_of
 from pydpmode.results.released_surface import ReleasedSurface
 from pydpmode.results.results import DensityModesResults, load_results
 
-from . import clusters, regression
+from . import clusters, regression, transforms
 from . import describe as tables
 from .arguments import plain
 from .requests import checked, handles, options_of, preview_of, source_of, surface_from
@@ -163,6 +165,7 @@ def _signatures() -> Reply:
         "GramsOptions": GramsOptions,
         **regression.SIGNATURES,
         **clusters.SIGNATURES,
+        **transforms.SIGNATURES,
     }
     return {
         name: [p for p in inspect.signature(entry).parameters if p != "self"]
@@ -222,36 +225,44 @@ def _preview_density_modes(data: Any, options: Mapping[str, Any], preview: Mappi
 
 
 def _describe(state: str, level: float = 0.95) -> Reply:
-    return tables.describe(tables.from_state(state), level)
+    return transforms.describe(transforms.from_state(state), level)
 
 
 def _read(path: str) -> Reply:
-    with open(path, "rb") as file:
-        start = file.read(2)
-    if start != b"\x1f\x8b" and _is_surface_file(path):
+    content = _content_of(path)
+    if isinstance(content, dict) and content.get("type") == "released":
         return tables.describe_surface(ReleasedSurface.load(path))
+    if transforms.is_transform(content):
+        return transforms.describe(transforms.from_state(json.dumps(content)))
     return tables.describe(load_results(path))
 
 
-def _is_surface_file(path: str) -> bool:
+def _content_of(path: str) -> Any:
+    raw = Path(path).read_bytes()
     try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-    except ValueError:
-        return False
-    return isinstance(content, dict) and content.get("type") == "released"
+        return json.loads(gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw)
+    except (ValueError, OSError, EOFError):
+        return None  # load_results says what is wrong with it
 
 
 def _write(state: str, path: str) -> None:
     content = json.loads(state)
     if content.get("type") == "released":
         ReleasedSurface.from_dict(content).save(path)
+    elif transforms.is_transform(content):
+        _write_transform(state, path)
     else:
         tables.from_state(state).save(path)
 
 
+def _write_transform(state: str, path: str) -> None:
+    content = state.encode()
+    # No time stamp in the archive: the same result gives the same bytes.
+    Path(path).write_bytes(gzip.compress(content, mtime=0) if path.endswith(".gz") else content)
+
+
 def _render(state: str, level: float, format: str) -> str:
-    summary = tables.from_state(state).summary(level)
+    summary = transforms.summary_of(transforms.from_state(state), level)
     writers = {
         "text": summary.as_text,
         "html": summary.as_html,
@@ -264,7 +275,7 @@ def _render(state: str, level: float, format: str) -> str:
 
 
 def _predict(state: str, new: pd.DataFrame, options: Mapping[str, Any]) -> Any:
-    found: Any = tables.from_state(state)
+    found: Any = transforms.from_state(state)
     answer = found.predict(new, **checked(options))
     return answer.reset_index(drop=True)
 
@@ -347,6 +358,7 @@ def _surface_share(state: str, lower: Any, upper: Any) -> float:
 _OPERATIONS: dict[str, Operation] = {
     **regression.OPERATIONS,
     **clusters.OPERATIONS,
+    **transforms.OPERATIONS,
     "versions": _versions,
     "echo": _echo,
     "signatures": _signatures,

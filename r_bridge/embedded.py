@@ -24,14 +24,19 @@ import pydpmode
 from pydpmode import errors
 from pydpmode.errors import InvalidArgument, MissingDependency, PydpmodeError, PydpmodeWarning
 from pydpmode.results.base_results import Results
+from pydpmode.results.pipeline_results import PipelineResults
+from pydpmode.results.preprocessing import ReleasedTransform
 from pydpmode.results.released_surface import ReleasedSurface
 
 from . import describe as tables
+from . import transforms
 from .door import dispatch_bytes
 from .handles import StaleHandle
 from .requests import handles
 
 PACKAGE = "dpmode"
+
+Released = Results | ReleasedSurface | ReleasedTransform | PipelineResults
 
 # Runs an R function and returns its value, or what went wrong, as data: rpy2 itself would turn a
 # condition into text. Warnings are collected.
@@ -133,22 +138,22 @@ class Bridge:
         """Return plain Python data, a result or a surface as an R object; R objects as they are."""
         if isinstance(value, self._r.Sexp):
             return value
-        if isinstance(value, Results | ReleasedSurface):
+        if isinstance(value, Results | ReleasedSurface | ReleasedTransform | PipelineResults):
             return self._result(value)
         from .wire import encode
 
         return self._unserialize(self._r.ByteSexpVector(encode(value)))
 
-    def _result(self, value: Results | ReleasedSurface) -> Any:
+    def _result(self, value: Released) -> Any:
         if isinstance(value, ReleasedSurface):
             described = tables.describe_surface(value)
-        elif value.privacy is None:
+        elif isinstance(value, Results) and value.privacy is None:
             raise InvalidArgument(
                 "this result is not private: it rests on a surface that is a function of the rows, and is "
                 "not handed to R, where it could be saved"
             )
         else:
-            described = tables.describe(value)
+            described = transforms.describe(value)
         return self._r.evalr(f"{PACKAGE}:::new_result")(self.to_r(described))
 
     def from_r(self, value: Any) -> Any:
@@ -164,13 +169,13 @@ class Bridge:
             return handles.find(str(handle["id"][0]), str(handle["session"][0]))
         return plain(decode(np.asarray(self._serialize(value)).tobytes()))
 
-    def _python_result(self, value: Any, classes: tuple[str, ...]) -> Results | ReleasedSurface:
+    def _python_result(self, value: Any, classes: tuple[str, ...]) -> Released:
         import json
 
         state = str(value[list(value.names).index("state")][0])
         if "dp_surface" in classes:
             return ReleasedSurface.from_dict(json.loads(state))
-        return tables.from_state(state)
+        return transforms.from_state(state)
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -280,7 +285,7 @@ def _start_r() -> Any:
     return interface
 
 
-def to_r(result: Results | ReleasedSurface) -> Any:
+def to_r(result: Released) -> Any:
     """Return a Python result (or released surface) as the R object that `dp_modes()` would have made."""
     return connect().to_r(result)
 

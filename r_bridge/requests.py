@@ -16,7 +16,10 @@ from .handles import Handles
 
 # Arguments that are counts: R's numbers are doubles unless written 5L.
 _COUNTS = frozenset(
-    {"seed", "n_modes", "n_features", "order", "n", "n_guess", "n_max", "n_clusters", "T", "m", "k", "points"}
+    {
+        *("seed", "n", "n_modes", "n_clusters", "n_components", "n_features", "n_guess", "n_max", "order"),
+        *("T", "m", "k", "points"),
+    }
 )
 _SERIES = frozenset({"columns", "log", "datetimes"})
 

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pandas as pd
 
 import pydpmode as dpm
@@ -33,6 +34,26 @@ scaled = dpm.ModalClustering(
     public_transform="divided by 4, the norm of the 2015 survey",
 )
 print(scaled.fit(epsilon=1.0, delta=1e-6).privacy.notes)
+
+# Scales that are learned under privacy, and paid for.
+wages = dpm.PrivateScaler(
+    dpm.datasets.wages(), ["age", "wage"], bounds={"age": (15, 90), "wage": (1000, 300000)}, log="wage"
+)
+print(wages.fit(epsilon=0.2, delta=1e-6).summary())
+
+# Many columns: centre, components and clusters under one epsilon, each step in the ledger.
+random = np.random.default_rng(1)
+profiles = np.array(
+    [[30, 25, 60, 20, 55, 30, 45, 50], [60, 65, 30, 25, 40, 60, 45, 40], [40, 45, 45, 70, 20, 35, 65, 50]]
+)
+kind = random.choice(3, 6000, p=[0.5, 0.3, 0.2])
+answers = np.clip(np.round(profiles[kind] + random.normal(0, 12, (6000, 8))), 0, 100)
+table = pd.DataFrame(answers, columns=[f"item{j}" for j in range(1, 9)])
+study = dpm.PrivateData(table, bounds=dict.fromkeys(table.columns, (0, 100)), budget=dpm.Budget(2.0, 1e-6))
+groups = dpm.PrivateClusteringPipeline(study, n_components=2, n_clusters=3).fit(epsilon=1.0)
+print(groups.summary())
+print(study.ledger)
+print(groups.centres.round(1))
 
 # Bounds that are many times too wide: quartiles are released within the same epsilon.
 wide = {"x": (-200, 200), "y": (-200, 200)}

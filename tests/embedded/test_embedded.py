@@ -14,7 +14,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pydpmode import DensityModes, PrivateData, datasets, errors
+from pydpmode import (
+    DensityModes,
+    PrivateClusteringPipeline,
+    PrivateData,
+    PrivatePCA,
+    PrivateScaler,
+    datasets,
+    errors,
+)
 from pydpmode.results.results import DensityModesResults
 from r_bridge import Bridge, RError, from_r, to_r
 
@@ -151,3 +159,24 @@ def test_ctrl_c_reaches_python_code_below_r(
 
 def test_child_processes_have_their_own_libraries(bridge: Bridge) -> None:
     assert "R/lib" not in os.environ.get("LD_LIBRARY_PATH", "")
+
+
+def test_released_transforms_travel_both_ways(bridge: Bridge) -> None:
+    table, given = points(), {"epsilon": 2.0, "delta": 1e-5, "seed": 1}
+    scaler = PrivateScaler(table, bounds=BOX).fit(**given)
+    components = PrivatePCA(table, bounds=BOX, n_components=2, radius=0.7).fit(**given)
+    pipeline = PrivateClusteringPipeline(table, bounds=BOX, n_components=2, n_clusters=4).fit(**given)
+    classes = ("dp_scale", "dp_pca", "dp_pca_clusters")
+    for result, name in zip((scaler, components, pipeline), classes, strict=True):
+        there = to_r(result)
+        assert tuple(there.rclass) == (name, "dp_result")
+        back = from_r(there)
+        assert type(back) is type(result)
+        assert back.to_dict() == result.to_dict()
+    loadings = np.array(from_r(bridge.call("coef", to_r(components))))
+    assert np.array_equal(loadings, components.components)
+    # A scaler that Python released is the centre of components in R.
+    bounds = {column: list(pair) for column, pair in BOX.items()}
+    options = {"n_components": 1, "radius": 0.7, "centre": to_r(scaler), **given}
+    in_r_too = bridge.call("dp_pca", bridge.eval("~ x + y"), table, bounds=bounds, **options)
+    assert from_r(in_r_too).location.tolist() == scaler.location.tolist()

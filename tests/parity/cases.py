@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pydpmode import (
@@ -22,7 +23,10 @@ from pydpmode import (
     GramsOptions,
     ModalClustering,
     ModalRegression,
+    PrivateClusteringPipeline,
     PrivateData,
+    PrivatePCA,
+    PrivateScaler,
     datasets,
 )
 
@@ -102,7 +106,7 @@ def cases() -> list[Case]:
             f"private table, {name}", {"name": "with persons", "n": 900, "seed": 3}, _SQUARE, ["x", "y"]
         )
         found.append({**case, "private": given})
-    return found + regression_cases() + clustering_cases()
+    return found + regression_cases() + clustering_cases() + preprocessing_cases()
 
 
 def regression_cases() -> list[Case]:
@@ -151,6 +155,41 @@ def clustering_cases() -> list[Case]:
     return [{**case, "model": "clusters"} for case in found]
 
 
+def preprocessing_cases() -> list[Case]:
+    """Return the cases of scalers, principal components, and clusters of scores."""
+    four = {"name": "four columns", "n": 900, "seed": 3}
+    box = {c: [-8, 8] for c in "abcd"}
+    columns = ["a", "b", "c", "d"]
+    persons = {"unit": "person", "person": "id", "outside": "ignore"}
+    with_persons = {"name": "with persons", "n": 900, "seed": 3}
+    wages = {"name": "wages"}
+    public = {"centre": dict.fromkeys("abcd", 0.5), "scale": dict(zip("abcd", (4, 4, 5, 5), strict=True))}
+    scaled = [
+        _case("scale, wages", wages, _WAGES, ["age", "wage"], log=["wage"]),
+        {**_case("scale, persons", with_persons, _SQUARE, ["x", "y"], label="s"), "private": persons},
+    ]
+    components = [
+        _case("components", four, box, columns, n_components=2, radius=0.7),
+        _case("components, public", four, box, columns, n_components=1, radius=1, whiten=False, **public),
+        _case("components, box", four, box, columns, n_components=3, radius="private", centre="box", scale=4),
+        {
+            **_case("components, persons", with_persons, _SQUARE, ["x", "y"], n_components=2, radius=1),
+            "private": persons,
+        },
+    ]
+    shares = {"mean": 1, "moments": 4, "clusters": 5}
+    clusters = [
+        _case("pipeline", four, box, columns, n_components=2, n_clusters=4),
+        _case("pipeline, shares", four, box, columns, n_components=2, radius=0.7, shares=shares, reach=2.5),
+        _case("pipeline, modes", four, box, columns, n_components=2, whiten=True, centres="modes", **public),
+    ]
+    return [
+        *({**case, "model": "scale"} for case in scaled),
+        *({**case, "model": "components"} for case in components),
+        *({**case, "model": "pipeline"} for case in clusters),
+    ]
+
+
 def _case(name: str, data: Case, bounds: Case, columns: list[str], **options: Any) -> Case:
     return {
         "name": name,
@@ -195,13 +234,24 @@ def python_numbers(case: Case) -> dict[str, list[str]]:
     fit = model(case, table, {**given, **options}).fit(
         epsilon=case["epsilon"], delta=case["delta"], seed=case["seed"], label=label
     )
-    shared = {
+    found = {**numbers(fit), **_shared(fit)}
+    return {name: [hexadecimal(value) for value in values] for name, values in found.items()}
+
+
+def _shared(fit: Any) -> dict[str, Any]:
+    if isinstance(fit.privacy, tuple):
+        clustered = getattr(fit, "clustering", None)
+        return {
+            "nobs": [fit.records if clustered is None else clustered.facts.n_records],
+            "epsilon": [fit.epsilon],
+            "epsilons": [spent.epsilon for spent in fit.privacy],
+            "noise_scales": [spent.noise_scale for spent in fit.privacy],
+        }
+    return {
         "nobs": [fit.facts.n_records],
         "noise_sd": [fit.facts.noise_sd],
         "noise_scale": [fit.privacy.noise_scale],
     }
-    found = {**numbers(fit), **shared}
-    return {name: [hexadecimal(value) for value in values] for name, values in found.items()}
 
 
 def _modes(case: Case, table: Any, options: dict[str, Any]) -> DensityModes:
@@ -255,11 +305,56 @@ def _cluster_numbers(fit: Any) -> dict[str, Any]:
     }
 
 
+def _scaler(case: Case, table: Any, options: dict[str, Any]) -> PrivateScaler:
+    return PrivateScaler(table, case["columns"], **options)
+
+
+def _scaler_numbers(fit: Any) -> dict[str, Any]:
+    both = np.column_stack([fit.location, fit.scale]).ravel()
+    errors = fit.std_errors[["location_total", "scale_total"]].to_numpy().ravel()
+    return {"estimate": both, "std_error": errors, "quartiles": fit.quartiles.ravel()}
+
+
+def _components(case: Case, table: Any, options: dict[str, Any]) -> PrivatePCA:
+    return PrivatePCA(table, case["columns"], **options)
+
+
+def _component_numbers(fit: Any) -> dict[str, Any]:
+    return {
+        "estimate": fit.components.ravel(),
+        "variance": fit.explained_variance,
+        "proportion": fit.explained_variance_ratio,
+        "std_error": fit.std_errors["total"].to_numpy(),
+        "angle": fit.angles,
+        "location": fit.location,
+        "radius": [fit.radius],
+    }
+
+
+def _pipeline(case: Case, table: Any, options: dict[str, Any]) -> PrivateClusteringPipeline:
+    return PrivateClusteringPipeline(table, case["columns"], **options)
+
+
+def _pipeline_numbers(fit: Any) -> dict[str, Any]:
+    centres = fit.centres
+    return {
+        "estimate": centres.to_numpy().ravel(),
+        "std_error": fit.std_errors.to_numpy().ravel(),
+        "share": fit.clustering.shares["share"].to_numpy(),
+        "loadings": fit.components.components.ravel(),
+        "scores": fit.transform(centres).to_numpy().ravel(),
+        "labels": fit.predict(centres).to_numpy(dtype=float),
+    }
+
+
 # Name in the table -> how the model is made, and which of its numbers are compared.
 FAMILIES: dict[str, tuple[Callable[..., Any], Callable[[Any], dict[str, Any]]]] = {
     "modes": (_modes, _mode_numbers),
     "regression": (_regressions, _branch_numbers),
     "clusters": (_clusters, _cluster_numbers),
+    "scale": (_scaler, _scaler_numbers),
+    "components": (_components, _component_numbers),
+    "pipeline": (_pipeline, _pipeline_numbers),
 }
 
 

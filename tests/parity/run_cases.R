@@ -84,8 +84,58 @@ families <- list(
         found_again = t$found.again[one], significance = t$statistic[one]
       )
     }
+  ),
+  scale = list(
+    fit = function(case, given, options) {
+      formula <- make_formula(unlist(case$columns), unlist(options$log))
+      options$log <- NULL
+      do.call(dpmode::dp_scale, c(list(formula), given, options))
+    },
+    numbers = function(fit) {
+      e <- as.data.frame(fit)
+      list(
+        estimate = as.vector(t(stats::coef(fit))), std_error = dpmode::tidy(fit)$std.error,
+        quartiles = as.vector(t(e[c("lower_quartile", "median", "upper_quartile")]))
+      )
+    }
+  ),
+  components = list(
+    fit = function(case, given, options) {
+      do.call(dpmode::dp_pca, c(list(make_formula(unlist(case$columns), NULL)), given, options))
+    },
+    numbers = function(fit) {
+      t <- dpmode::tidy(fit)
+      list(
+        estimate = as.vector(t(stats::coef(fit))), variance = t$variance, proportion = t$proportion,
+        std_error = t$std.error, angle = t$angle, location = fit$location, radius = dpmode::glance(fit)$radius
+      )
+    }
+  ),
+  pipeline = list(
+    fit = function(case, given, options) {
+      names(options)[names(options) == "n_clusters"] <- "k"
+      do.call(dpmode::dp_pca_clusters, c(list(make_formula(unlist(case$columns), NULL)), given, options))
+    },
+    numbers = function(fit) {
+      t <- dpmode::tidy(fit)
+      centres <- as.data.frame(unclass(stats::coef(fit)))
+      list(
+        estimate = as.vector(t(stats::coef(fit))), std_error = t$std.error, share = t$proportion[!duplicated(t$component)],
+        loadings = as.vector(t(stats::coef(fit$components))),
+        scores = as.vector(t(stats::predict(fit, centres, type = "scores"))), labels = stats::predict(fit, centres)
+      )
+    }
   )
 )
+
+# What every family has; several releases have no noise of their own.
+shared_numbers <- function(fit) {
+  p <- dpmode::privacy(fit)
+  if (is.null(p$releases)) return(list(nobs = stats::nobs(fit), noise_sd = fit$noise_sd, noise_scale = p$noise_scale))
+  list(
+    nobs = stats::nobs(fit), epsilon = p$epsilon, epsilons = p$releases$epsilon, noise_scales = p$releases$noise_scale
+  )
+}
 
 numbers_of <- function(case) {
   family <- families[[case$model]]
@@ -100,9 +150,7 @@ numbers_of <- function(case) {
   }
   given <- list(data = data, bounds = bounds, epsilon = case$epsilon, delta = case$delta, seed = case$seed)
   fit <- family$fit(case, given, options)
-  found <- c(family$numbers(fit), list(
-    nobs = stats::nobs(fit), noise_sd = fit$noise_sd, noise_scale = dpmode::privacy(fit)$noise_scale
-  ))
+  found <- c(family$numbers(fit), shared_numbers(fit))
   lapply(found, hexadecimal)
 }
 
