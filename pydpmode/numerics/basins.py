@@ -10,6 +10,7 @@ from .mode_ascent import ascend
 from .mode_candidates import GRID_DIMENSIONS, SearchGrid, nearest, public_points, search_grid
 from .mode_set import IntArray
 from .persistence import drain, grid_persistence
+from .spectral_surfaces import coarse_reading
 from .surfaces import FloatArray, Surface
 
 _SHARE_POINTS = 1024  # around all modes together
@@ -67,11 +68,14 @@ def _by_climbing(surface: Surface, centres: FloatArray, places: FloatArray) -> I
     """Climb until a centre is near; the rest, after a full climb's steps, take the nearest centre."""
     label = np.full(places.shape[0], -1, dtype=np.int64)
     active, place = np.arange(places.shape[0]), places
+    surface = coarse_reading(surface)
     for _ in range(_CLIMB_ROUNDS):
-        place = ascend(surface, place, max_steps=_CLIMB_STEPS).ends
+        climb = ascend(surface, place, max_steps=_CLIMB_STEPS)
+        place = climb.ends
         closest = nearest(place, centres, surface.bandwidth)
         away = np.sqrt(np.sum(np.square((place - centres[closest]) / surface.bandwidth), axis=1))
-        arrived = away < _ARRIVED
+        # At the top of a peak that is no mode a climb is over as well.
+        arrived = (away < _ARRIVED) | climb.converged
         label[active[arrived]] = closest[arrived]
         active, place = active[~arrived], place[~arrived]
         if active.size == 0:
@@ -121,6 +125,7 @@ def sampled_shares(
         scale = normal.shape[0] / float(np.prod(np.sqrt(2 * np.pi) * np.diag(spread)))
         chance += scale * np.exp(-0.5 * np.sum(np.square(away), axis=0))
     weight = np.maximum(surface.density(points), 0.0) / chance
+    points, weight = points[weight > 0], weight[weight > 0]
     mass = np.bincount(assign_basins(surface, modes, points), weights=weight, minlength=k)
     whole = float(mass.sum())
     return mass / whole if whole > 0 else np.full(k, 1.0 / k)

@@ -13,6 +13,7 @@ from .cluster_sketch import ClusterSketch
 from .mode_ascent import ascend
 from .mode_candidates import public_points
 from .mode_set import IntArray
+from .spectral_surfaces import coarse_reading
 from .surfaces import FloatArray
 
 WIDTHS = (0.2, 0.35, 0.5, 0.7)  # of trial clusters, in spreads of all the data
@@ -72,6 +73,7 @@ def candidates(surface: Any, sketch: ClusterSketch, prior: Prior) -> Candidates:
 
     unit = public_points(np.zeros(sketch.dimension), np.ones(sketch.dimension), _POINTS)
     points = sketch.inside(prior.middle + _SPREAD * prior.spread * ndtri(unit))
+    surface = coarse_reading(surface)
     density = surface.density(sketch.to_columns(points))
     best = np.argsort(-density, kind="stable")[:_CLIMBED]
     ends = ascend(surface, sketch.to_columns(points[best]), max_steps=_CLIMB_STEPS).ends

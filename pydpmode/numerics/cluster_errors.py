@@ -83,6 +83,7 @@ def _record_features(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
     label = generator.choice(clusters.count, size=_DRAWS, p=shares)
     noise = generator.standard_normal((_DRAWS, sketch.dimension)) * np.exp(clusters.log_widths)
     phase = sketch.inside(clusters.centres[label] + noise) @ sketch.frequencies
+    phase = phase.astype(np.float32)  # a sample's covariance needs no more, and takes a third of the time
     return np.concatenate([np.cos(phase) * sketch.root, np.sin(phase) * sketch.root], axis=1)
 
 

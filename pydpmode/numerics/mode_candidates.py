@@ -18,6 +18,7 @@ from .mode_errors import total_variance
 from .mode_merging import merge_by_radius
 from .mode_set import BoolArray, IntArray
 from .persistence import ElderTree, elder_tree, grid_persistence
+from .spectral_surfaces import coarse_reading
 from .surfaces import FloatArray, Surface
 
 GRID_DIMENSIONS = 3
@@ -287,6 +288,7 @@ def _passes(surface: Surface, starts: FloatArray, ends: FloatArray, lower_peak: 
     if levels.size == 0:
         return levels
     enough = lower_peak - np.sqrt(total_variance(surface, lower_peak))
+    surface = coarse_reading(surface)
     paths = _straight(surface, starts, ends)
     floor, h = default_floor(surface), surface.bandwidth
     for _ in range(_PATH_STEPS):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -437,9 +437,12 @@ class RandomFeatureSurface(SpectralSurface):
     ----------
     kept : tuple of int
         Axes of the design that are coordinates; the others are integrated over the box.
+    single : bool
+        Read in single precision: several times faster, and exact to about 1e-5 of the largest density.
     """
 
     kept: tuple[int, ...] = ()
+    single: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -518,7 +521,8 @@ class RandomFeatureSurface(SpectralSurface):
         w, c = self._scaled_frequencies, self._coefficients
         cosine = [c.real, *(w.T * c.imag), *(-w[:, a] * w[:, b] * c.real for a, b in self._hessian_pairs)]
         sine = [c.imag, *(-w.T * c.real), *(-w[:, a] * w[:, b] * c.imag for a, b in self._hessian_pairs)]
-        return np.stack(cosine, axis=1), np.stack(sine, axis=1)
+        kind = np.float32 if self.single else np.float64
+        return np.stack(cosine, axis=1).astype(kind), np.stack(sine, axis=1).astype(kind)
 
     def _numbers_per_point(self, degree: int) -> int:
         return 2 * self.design.n_pairs
@@ -528,6 +532,7 @@ class RandomFeatureSurface(SpectralSurface):
         angle = (z * self._unit) @ self._scaled_frequencies.T
         width = {0: 1, 1: 1 + d, 2: 1 + d + len(self._hessian_pairs)}[degree]
         cosine, sine = self._tables
+        angle = angle.astype(cosine.dtype, copy=False)
         values = np.cos(angle) @ cosine[:, :width] + np.sin(angle) @ sine[:, :width]
         out = [values[:, 0]]
         if degree >= 1:
@@ -568,6 +573,15 @@ class RandomFeatureSurface(SpectralSurface):
     def marginal(self, columns: Sequence[str] | str) -> RandomFeatureSurface:
         """Return the surface of the named columns, the others integrated over the box: free."""
         return replace(self, kept=tuple(self.kept[a] for a in self.axes_of(columns)))
+
+
+def coarse_reading(surface: Any) -> Any:
+    """Return a surface on random frequencies read in single precision; any other surface as it is.
+
+    For work that compares heights which differ by noise: choosing starts, climbing, passes and basins.
+    """
+    inner = getattr(surface, "surface", surface)
+    return replace(inner, single=True) if isinstance(inner, RandomFeatureSurface) else surface
 
 
 def spectral_surface(

@@ -14,7 +14,12 @@ from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
 from pydpmode.numerics.feature_sums import feature_sum
 from pydpmode.numerics.kernel_surface import DirectKernelSurface
 from pydpmode.numerics.kernels import ORDERS, kernel_peak, kernel_shape
-from pydpmode.numerics.spectral_surfaces import LatticeSurface, RandomFeatureSurface, spectral_surface
+from pydpmode.numerics.spectral_surfaces import (
+    LatticeSurface,
+    RandomFeatureSurface,
+    coarse_reading,
+    spectral_surface,
+)
 from pydpmode.numerics.surfaces import Surface
 
 NAMES = ("a", "b", "c", "d", "e", "f", "g", "h")
@@ -358,6 +363,21 @@ def test_a_random_marginal_at_another_bandwidth_keeps_the_others() -> None:
     for factor in (0.7, -1, math.nan, math.inf):
         with pytest.raises(InvalidArgument):
             surface.at_bandwidth(factor)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_coarse_reading_is_the_surface_in_single_precision(order: int) -> None:
+    surface = noisy(random_design(5, 900, order=order), 4)
+    coarse = coarse_reading(surface)
+    points = cube(5, 40, seed=2)
+    for exact, rough in zip(surface.derivatives(points), coarse.derivatives(points), strict=True):
+        assert np.abs(rough - exact).max() < 2e-5 * np.abs(exact).max()
+        assert not np.array_equal(rough, exact)
+
+
+def test_a_lattice_is_its_own_coarse_reading() -> None:
+    surface = lattice_of(records(2))
+    assert coarse_reading(surface) is surface
 
 
 def test_the_density_on_a_product_is_the_density() -> None:
