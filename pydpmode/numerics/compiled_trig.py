@@ -36,9 +36,17 @@ _PI_LOW = 4.044532497591901e-21
 _MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding and subtracting it rounds to a whole number
 
 
+@functools.cache
 def has_compiler() -> bool:
-    """Whether numba is installed."""
-    return importlib.util.find_spec("numba") is not None
+    """Whether numba is installed and works here: one that does not fit another library fails as it compiles."""
+    if importlib.util.find_spec("numba") is None:
+        return False
+    one, sums = np.zeros((1, 1)), np.zeros((2, 1))
+    try:
+        _compiled()(one, np.ones(1), one, sums[0], sums[1])
+    except Exception:
+        return False
+    return bool(sums[0, 0] == 1.0)
 
 
 def _sum_phases(
