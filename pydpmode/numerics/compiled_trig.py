@@ -38,7 +38,7 @@ _MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding and subtracting it rounds to a
 
 @functools.cache
 def has_compiler() -> bool:
-    """Whether numba is installed and works here: one that does not fit another library fails as it compiles."""
+    """Whether numba is installed and compiles here: one that does not fit another library fails at that."""
     if importlib.util.find_spec("numba") is None:
         return False
     one, sums = np.zeros((1, 1)), np.zeros((2, 1))
