@@ -40,7 +40,7 @@ def in_python() -> DensityModesResults:
 
 
 # rpy2 3.5 publishes what a cell shows the way that IPython has deprecated.
-@pytest.mark.filterwarnings("ignore:The `source` parameter:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The .source. parameter:DeprecationWarning")
 def test_a_cell_fits_what_python_fits(bridge: Bridge, shell: Any) -> None:
     shell.run_cell_magic("R", "-o at", CELL)
     direct = in_python()
@@ -51,7 +51,7 @@ def test_a_cell_fits_what_python_fits(bridge: Bridge, shell: Any) -> None:
     assert from_r(bridge.eval("dpmode:::session$bridge")) == "rpy2"
 
 
-@pytest.mark.filterwarnings("ignore:The `source` parameter:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The .source. parameter:DeprecationWarning")
 def test_a_cell_prints_and_raises(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     shell.run_cell_magic("R", "", CELL + "\nprint(fit)")
     assert "NOT PRIVATE" in capsys.readouterr().out
@@ -59,7 +59,7 @@ def test_a_cell_prints_and_raises(shell: Any, capsys: pytest.CaptureFixture[str]
     assert list(shell.user_ns["why"]) == ["dpmode_NotReleased"]
 
 
-@pytest.mark.filterwarnings("ignore:The `source` parameter:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The .source. parameter:DeprecationWarning")
 def test_a_cell_takes_a_table_from_python(shell: Any) -> None:
     shell.user_ns["width"] = 8.0
     shell.run_cell_magic(
