@@ -321,9 +321,12 @@ def test_the_bar_shows_rows_and_time_left(monkeypatch: pytest.MonkeyPatch) -> No
 # -- in a process of its own ------------------------------------------------------------------------
 
 STREAM = """
-import sys, time
+import signal, sys, time
 import numpy as np, pyarrow as pa
 import pydpmode as dpm
+
+# A shell's background jobs, and their children, are started with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def stream(n, rows=2**17, pause=None):
     schema = pa.schema([("a", pa.float64()), ("b", pa.float64())])

@@ -86,7 +86,7 @@ def test_a_whole_number_that_r_cannot_hold_is_refused() -> None:
 def test_missing_double_is_r_s_own() -> None:
     vector = decode(encode([1.0, None]))
     assert isinstance(vector, RVector)
-    assert vector.values.view("<u8")[1] & 0xFFFFFFFF == 1954
+    assert int(vector.values.view("<u8")[1]) & 0xFFFFFFFF == 1954
 
 
 def test_matrices_are_stored_by_column() -> None:
@@ -119,7 +119,7 @@ def test_data_frames_keep_types_and_missing_values() -> None:
     assert by_name["c"].values.tolist() == [2, NA_INTEGER, 1]
     assert by_name["c"].classes == ("ordered", "factor")
     assert by_name["t"].values[0] == 1577836800.0
-    assert by_name["t"].values.view("<u8")[1] & 0xFFFFFFFF == 1954  # NA, not NaN
+    assert int(by_name["t"].values.view("<u8")[1]) & 0xFFFFFFFF == 1954  # NA, not NaN
     assert by_name["z"].values[0] == 1577836800.0 - 3600
     back_again = pd.DataFrame({name: column(item) for name, item in by_name.items()})
     assert back_again["c"].cat.categories.tolist() == ["v", "u"]
