@@ -162,9 +162,9 @@ CASES = (
             functools.partial(from_array, d),
             (Peer(FINUFFT, most), Peer(HISTOGRAM, cells)),
         )
-        for d, most, cells in ((1, 3.0, 3.0), (2, 3.0, 3.0), (3, 3.0, 3.0))
+        for d, most, cells in ((1, 2.5, 3.0), (2, 2.5, 4.0), (3, 3.0, 13.0))
     ),
-    Case("release, 2 columns, weights", 1_000_000, 2000, with_weights, (Peer(FINUFFT, 3.0),)),
-    Case("release, 2 columns, record batches", 1_000_000, 2000, from_batches, (Peer(FINUFFT, 3.0),)),
-    Case("release, 2 columns, Parquet file", 1_000_000, 2000, from_parquet, (Peer(FINUFFT, 3.0),)),
+    Case("release, 2 columns, weights", 1_000_000, 2000, with_weights, (Peer(FINUFFT, 2.5),)),
+    Case("release, 2 columns, record batches", 1_000_000, 2000, from_batches, (Peer(FINUFFT, 2.5),)),
+    Case("release, 2 columns, Parquet file", 1_000_000, 2000, from_parquet, (Peer(FINUFFT, 2.5),)),
 )

@@ -180,19 +180,24 @@ CASES = (
             rows,
             few,
             functools.partial(mode_search, d),
-            (Peer(MEAN_SHIFT, 1.0, "sklearn"), Peer(DIRECT, 1.0)),
+            (Peer(MEAN_SHIFT, most, "sklearn"), Peer(DIRECT, direct)),
             rounds=3,
         )
-        for d, rows, few in ((1, 20_000, 2000), (2, 20_000, 2000), (3, 5000, 0), (4, 5000, 0))
+        for d, rows, few, most, direct in (
+            (1, 20_000, 2000, 2.0, 1.5),
+            (2, 20_000, 2000, 0.5, 1.5),
+            (3, 20_000, 0, 0.6, 5.0),
+            (4, 10_000, 0, 3.0, 100.0),
+        )
     ),
-    Case("modes, whole fit", 100_000, 5000, whole_fit, (Peer(PRIVATE_KMEANS, 1.0, "diffprivlib.models"),)),
-    Case("regression, whole fit", 178_122, 20_000, regression, (Peer(LOWESS, 1.0), Peer(HISTOGRAM, 10.0))),
+    Case("modes, whole fit", 100_000, 5000, whole_fit, (Peer(PRIVATE_KMEANS, 0.6, "diffprivlib.models"),)),
+    Case("regression, whole fit", 178_122, 20_000, regression, (Peer(LOWESS, 10.0), Peer(HISTOGRAM, 15.0))),
     Case(
         "clusters, whole fit",
         1797,
         100,
         clusters,
-        (Peer(KMEANS, 30.0, "sklearn"), Peer(PRIVATE_KMEANS, 30.0, "diffprivlib.models")),
+        (Peer(KMEANS, 150.0, "sklearn"), Peer(PRIVATE_KMEANS, 100.0, "diffprivlib.models")),
         rounds=3,
     ),
 )
