@@ -115,8 +115,10 @@ def csv_pass(n: int, folder: Path) -> Work:
         return np.stack([column.to_numpy() for column in read.columns])
 
     def check(results: Mapping[str, Any]) -> None:
-        for name, values in results.items():
-            assert np.allclose(values, table[wanted].to_numpy().T, rtol=1e-14, atol=0), name
+        written = table[wanted].to_numpy().T
+        assert np.array_equal(results[OURS], written)
+        # Before its third version pandas rounded some numbers by more than half an ulp.
+        assert all(np.allclose(values, written, rtol=1e-11, atol=0) for values in results.values())
 
     runs = {
         OURS: ours,

@@ -27,10 +27,14 @@ def ratio_table() -> str:
         # A case with several peers is named once.
         case, seconds = (row["case"], row["seconds"]) if row["case"] != last else ("", "")
         last = row["case"]
-        lines.append(
-            f"| {case} | {seconds} | {row['peer']} | {row['peer_seconds']} | {row['ratio']} | {row['most']} |"
-        )
+        told = f"{row['peer']} | {row['peer_seconds']} | {ratio_text(float(row['ratio']))} | {row['most']}"
+        lines.append(f"| {case} | {seconds} | {told} |")
     return "\n".join(lines)
+
+
+def ratio_text(value: float) -> str:
+    """Return a ratio as people read it."""
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def page(text: str) -> str:

@@ -180,7 +180,7 @@ CASES = (
             rows,
             few,
             functools.partial(mode_search, d),
-            (Peer(MEAN_SHIFT, most, "sklearn"), Peer(DIRECT, direct)),
+            (Peer(MEAN_SHIFT, most), Peer(DIRECT, direct)),
             rounds=3,
         )
         for d, rows, few, most, direct in (
@@ -197,7 +197,7 @@ CASES = (
         1797,
         100,
         clusters,
-        (Peer(KMEANS, 150.0, "sklearn"), Peer(PRIVATE_KMEANS, 100.0, "diffprivlib.models")),
+        (Peer(KMEANS, 150.0), Peer(PRIVATE_KMEANS, 100.0, "diffprivlib.models")),
         rounds=3,
     ),
 )
