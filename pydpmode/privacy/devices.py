@@ -26,7 +26,7 @@ from .table_options import check_choice
 DEVICES = ("cpu", "cuda")
 
 # Points of the comparison: several matrix products, the last one not full.
-_POINTS = 3000
+_POINTS = 1500
 # Frequencies whose sums are also compared with sums rounded once.
 _ROUNDED_ONCE = 64
 _SEED = 20261130
@@ -88,9 +88,7 @@ def check_device(sums: DeviceSums, design: Design) -> None:
     tolerance = device_tolerance(design, _POINTS)
     try:
         sums.check_memory(design)
-        worst = max(
-            _difference(sums, design, points, weights) / tolerance for points, weights in _made_up(design)
-        )
+        found = [_difference(sums, design, points, weights) for points, weights in _made_up(design)]
     except PydpmodeError:
         raise
     except Exception as problem:
@@ -99,6 +97,8 @@ def check_device(sums: DeviceSums, design: Design) -> None:
             f"device='cuda': {sums.name} fails at made-up points ({type(problem).__name__}: {problem}); "
             "check the installation of CuPy, or use device='cpu'"
         ) from problem
+    # NumPy's maximum keeps NaN, which is not within the bound either.
+    worst = float(np.max(found)) / tolerance
     if not worst <= 2:
         raise InvalidArgument(
             f"device='cuda': at made-up points the sums of {sums.name} differ from the processor's by "
@@ -126,7 +126,7 @@ def _difference(sums: DeviceSums, design: Design, points: FloatArray, weights: F
     some = np.unique(np.linspace(0, design.n_pairs - 1, _ROUNDED_ONCE).astype(np.int64))
     rounded_once = np.abs(found[some] - sums_rounded_once(design, points, weights, some))
     mass = points.shape[1] if weights is None else math.fsum(weights)
-    return max(math.sqrt(squared), float(np.max(rounded_once))) / mass
+    return float(np.max([np.sqrt(squared), *rounded_once])) / mass
 
 
 def sums_rounded_once(

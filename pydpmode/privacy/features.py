@@ -303,12 +303,13 @@ def device_tolerance(design: Design, rows: int) -> float:
     factors, up to 2 additions of `cos cos`, `cos sin`, ..., the weighting, and 3 in reserve.
 
     So the real part of a frequency's sum errs by at most `gamma_m` times the weighted sum of
-    `|c_1 c_2 c_3| + |c_1 s_2 s_3| + |s_1 s_2 c_3| + |s_1 c_2 s_3|`, the imaginary part likewise with the other
-    four products. With angles a, b, c in the first quadrant that have these cosines and sines, the first is
-    `cos a cos(b - c) + sin a sin(b + c)`, the second `cos a sin(b + c) + sin a cos(b - c)`, both at most
-    `sqrt 2` (Cauchy and Schwarz): together at most 2. For two factors `cos(a - b)` and `sin(a + b)`, together
-    at most `sqrt 2`; for one factor 1. That is `2^((L-1)/2)`. The total weight is the sum at frequency zero.
-    All coefficients obey this one bound, and the weights `g_j` add up to 1, so the norm obeys it too.
+    `|c_1 c_2 c_3| + |c_1 s_2 s_3| + |s_1 s_2 c_3| + |s_1 c_2 s_3|`, the imaginary part likewise with the
+    other four products. With angles a, b, c in the first quadrant that have these cosines and sines, the
+    first is `cos a cos(b - c) + sin a sin(b + c)`, the second `cos a sin(b + c) + sin a cos(b - c)`, both at
+    most `sqrt 2` (Cauchy and Schwarz): together at most 2. For two factors `cos(a - b)` and `sin(a + b)`,
+    together at most `sqrt 2`; for one factor 1. That is `2^((L-1)/2)`. The total weight is the sum at
+    frequency zero. All coefficients obey this one bound, and the weights `g_j` add up to 1, so the norm
+    obeys it too.
 
     Parameters
     ----------
