@@ -149,10 +149,11 @@ def plan_release(
     # Under add/remove the norm bound is exact for any frequencies: nothing can fail.
     failure = 0.0 if adjacency == "add_remove" else failure
     length = groups * (1 + 2 * design.n_pairs)
-    error = tolerance
-    if tolerance is None or error is None:
+    if tolerance is None:
         tolerance = FAST_TOLERANCE if units_per_sum <= _SHORT_BLOCK else TRANSFORM_TOLERANCE
         error = max(tolerance, phase_error(design))
+    else:
+        error = tolerance
     noise = calibrate(
         base,
         arithmetic_margin(units_per_sum, depth, error),
