@@ -24,7 +24,8 @@ import time
 from pathlib import Path
 
 from .cases import Verdict, all_cases, audit
-from .fuzzing import FUZZERS, Tally
+from .fuzzers import FUZZERS
+from .fuzzing import Tally
 
 RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
 QUICK_SEED = 7

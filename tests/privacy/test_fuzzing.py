@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from audits.fuzzing import FUZZERS, Tally, attempt
+from audits.fuzzers import FUZZERS
+from audits.fuzzing import Tally, attempt
 
-INPUTS = {"fuzz CSV": 1500, "fuzz Parquet": 1200, "fuzz commands": 500}
+INPUTS = {"fuzz CSV": 1500, "fuzz Parquet": 1200, "fuzz formulas": 4000, "fuzz commands": 500}
 
 
 @pytest.mark.parametrize("name", FUZZERS)
