@@ -304,7 +304,7 @@ def test_the_published_mechanism_at_public_predictors(waves: pd.DataFrame, tmp_p
     assert isinstance(back, ModalRegressionResults)
     pd.testing.assert_frame_equal(back.branches, result.branches)
     with pytest.raises(errors.InvalidArgument, match="grams"):
-        result.plot()
+        result.mean_curve()
 
 
 # -- what may leave
