@@ -404,6 +404,11 @@ def test_wrong_options_are_refused_without_a_row_value(
     assert str(CANARY) not in str(caught.value)
 
 
+def test_a_formula_in_the_place_of_the_response_is_pointed_to_its_door() -> None:
+    with pytest.raises(errors.InvalidArgument, match=r"from_formula\('y ~ x', data"):
+        ModalRegression(FRAME, "y ~ x", bounds=GOOD)
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
