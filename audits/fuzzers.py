@@ -8,9 +8,10 @@ from .command_fuzzing import fuzz_commands
 from .formula_fuzzing import fuzz_formulas
 from .fuzzing import Tally, fuzz_csv, fuzz_parquet
 
-FUZZERS: dict[str, Callable[[int], Tally]] = {
-    "fuzz CSV": fuzz_csv,
-    "fuzz Parquet": fuzz_parquet,
-    "fuzz formulas": fuzz_formulas,
-    "fuzz commands": fuzz_commands,
+# The fuzzer, and what its inputs are called in the table.
+FUZZERS: dict[str, tuple[Callable[[int], Tally], str]] = {
+    "fuzz CSV": (fuzz_csv, "CSV files"),
+    "fuzz Parquet": (fuzz_parquet, "Parquet files"),
+    "fuzz formulas": (fuzz_formulas, "formulas"),
+    "fuzz commands": (fuzz_commands, "command lines"),
 }
