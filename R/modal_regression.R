@@ -253,7 +253,7 @@ format.dp_modal_regression <- function(x, digits = 4L, ...) {
   if (is_line(x)) return(c(regression_head(x), line_text(x, digits)))
   mass <- x$mass
   # DP-PMS releases no density between the branches, hence no shares.
-  has_shares <- any(mass$mass > 0)
+  has_shares <- isTRUE(any(mass$mass > 0))
   shares <- if (nrow(mass)) utils::capture.output(print(utils::head(mass, 8L), digits = digits, row.names = FALSE)) else "  none"
   if (nrow(mass) > 8L) shares <- c(shares, paste("  and", nrow(mass) - 8L, "more"))
   c(

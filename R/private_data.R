@@ -73,6 +73,7 @@ print.dp_budget <- function(x, ...) {
 #' @param n_guess,n_max Under `"add_remove"`: a public guess of the number of units, and a public ceiling.
 #' @param datetimes Names of the columns of a CSV file that hold dates or times.
 #' @param progress Whether to show a progress bar on long passes.
+#' @param device Where the sums of a surface are computed. `"cuda"` needs the Python package CuPy and a GPU.
 #' @param subset,na.action Refused, with the reason; see Details of [dp_modes()].
 #' @param ... Not used: an unknown argument is refused.
 #' @return An object of class `dp_private_data`, for the `data` argument of [dp_modes()].
@@ -88,7 +89,7 @@ print.dp_budget <- function(x, ...) {
 private_data <- function(data, bounds = NULL, budget, ledger = NULL, ..., adjacency = c("replace", "add_remove"),
                          unit = c("row", "person"), person = NULL, weights = NULL, max_weight = NULL,
                          outside = c("clip", "ignore"), n_guess = NULL, n_max = NULL, datetimes = NULL,
-                         progress = NULL, subset, na.action) {
+                         progress = NULL, device = c("cpu", "cuda"), subset, na.action) {
   refuse_dots(...)
   refuse_row_choice(!missing(subset), FALSE, if (!missing(na.action)) na.action)
   if (missing(budget)) abort("InvalidBudget", "budget is missing and has no default; give dp_budget(epsilon, delta)")
@@ -98,7 +99,8 @@ private_data <- function(data, bounds = NULL, budget, ledger = NULL, ..., adjace
     ledger = if (!is.null(ledger)) path.expand(ledger),
     adjacency = choice(adjacency, c("replace", "add_remove")), unit = choice(unit, c("row", "person")),
     outside = choice(outside, c("clip", "ignore")), person = person, weights = weights, max_weight = max_weight,
-    n_guess = n_guess, n_max = n_max, datetimes = if (!is.null(datetimes)) as.list(datetimes), progress = progress
+    n_guess = n_guess, n_max = n_max, datetimes = if (!is.null(datetimes)) as.list(datetimes), progress = progress,
+    device = choice(device, c("cpu", "cuda"))
   ))
   table <- wire_source(data, names = c(names(bounds), person, weights))
   facts <- call_python(

@@ -95,13 +95,14 @@ def audit(case: AuditCase, runs: int, seed: int | None = None) -> Verdict:
 
 def all_cases() -> list[AuditCase]:
     """Return every audit, sound code first."""
-    from . import door_cases, grams_cases, moment_cases, quartile_cases, surface_cases
+    from . import door_cases, grams_cases, moment_cases, pms_cases, quartile_cases, surface_cases
 
     cases = [
         *surface_cases.CASES,
         *quartile_cases.CASES,
         *moment_cases.CASES,
         *grams_cases.CASES,
+        *pms_cases.CASES,
         *door_cases.CASES,
     ]
     return sorted(cases, key=lambda case: bool(case.fault))

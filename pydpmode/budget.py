@@ -17,6 +17,7 @@ from .errors import InvalidArgument, InvalidBudget
 Adjacency = Literal["replace", "add_remove"]
 Unit = Literal["row", "person"]
 Outside = Literal["clip", "ignore"]
+Device = Literal["cpu", "cuda"]
 
 ADJACENCIES: tuple[Adjacency, ...] = ("replace", "add_remove")
 UNITS: tuple[Unit, ...] = ("row", "person")

@@ -212,6 +212,12 @@ def add_output_arguments(command: Any) -> None:
     output.add_argument("--plot", metavar="FILE", help="write a picture (.png, .pdf, .svg)")
     output.add_argument("--json", metavar="FILE", help="write the result with its surface")
     output.add_argument("--surface", metavar="FILE", help="write the released surface (.json or .json.gz)")
+    output.add_argument(
+        "--device",
+        choices=("cpu", "cuda"),
+        default="cpu",
+        help="where the sums of a surface are computed (cuda: CuPy and a GPU)",
+    )
     output.add_argument("--no-progress", action="store_true", help="never show a progress bar")
 
 
@@ -384,6 +390,7 @@ def private_data(arguments: argparse.Namespace) -> Any:
         n_max=arguments.n_max,
         datetimes=names(arguments.datetimes),
         progress=False if arguments.no_progress else None,
+        device=arguments.device,
     )
 
 

@@ -96,7 +96,7 @@ class ModalRegression(SurfaceModel):
     mechanism : {"surface", "grams"}
         "grams": the seed paper's DP-PMS, made sound: ascents at a grid of public predictor values. It
         protects the RESPONSES only, rows under replacement, and its result has no surface (no regions, no
-        mean, no picture).
+        mean, no shares).
     public_predictors : array, optional
         With "grams": the predictor of each row, PUBLIC, in the rows' order.
     grams : GramsOptions, optional
@@ -127,7 +127,7 @@ class ModalRegression(SurfaceModel):
         self,
         data: Any,
         response: str,
-        predictors: Sequence[str] | str,
+        predictors: Sequence[str] | str = (),
         *,
         bounds: Bounds | None = None,
         log: str | Sequence[str] = (),
@@ -145,6 +145,7 @@ class ModalRegression(SurfaceModel):
     ) -> None:
         logs = (log,) if isinstance(log, str) else tuple(log)
         xs = (predictors,) if isinstance(predictors, str) else tuple(predictors)
+        _check_named(response, xs)
         unknown = [c for c in logs if c not in (*xs, response)]
         if unknown:
             raise UnknownColumn(f"log names {unknown}, which are not among {[*xs, response]}")
@@ -533,6 +534,16 @@ def _line(surface: Any, response: int) -> LinearModalFit:
 
 def _is_rule(bandwidth: object) -> bool:
     return isinstance(bandwidth, str) and bandwidth == "regression"
+
+
+def _check_named(response: object, predictors: tuple[object, ...]) -> None:
+    """Refuse a formula in the response's place, and a regression on nothing."""
+    if isinstance(response, str) and "~" in response and not predictors:
+        raise InvalidArgument(
+            f"{response!r} is a formula; write ModalRegression.from_formula({response!r}, data, bounds=...)"
+        )
+    if not predictors:
+        raise InvalidArgument("predictors is missing: name one to three columns, or use from_formula")
 
 
 def _named_term(column: str, logs: Sequence[str]) -> Term:

@@ -111,7 +111,7 @@ def branches_of_modes(fit: PmsFit, axis: FloatArray, rate: float) -> BranchSet:
             variance_privacy=table[:, 2],
             variance_sampling=table[:, 3],
             snr=table[:, 4],
-            mass=np.nan_to_num(table[:, 5]),
+            mass=table[:, 5],
             certified=table[:, 6] > 0,
             total=np.ones(axis.size),
             false_branch_rate=rate,

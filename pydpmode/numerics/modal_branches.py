@@ -104,13 +104,13 @@ class BranchSet:
         return np.stack([axis[i] for axis, i in zip(self.axes, index, strict=True)], axis=1)
 
     def conditional_share(self) -> FloatArray:
-        """Return the share of each node's basin in the conditional mass, (k,), inside [0, 1]."""
+        """Return the share of each node's basin in the conditional mass, (k,); NaN where unknown."""
         total = self.total[self.point]
         share = np.divide(self.mass, total, out=np.zeros_like(self.mass), where=total > 0)
         return np.clip(share, 0.0, 1.0)
 
     def shares(self) -> FloatArray:
-        """Return the share of all mass in the basins of each branch, (count,)."""
+        """Return the share of all mass in the basins of each branch, (count,); NaN where unknown."""
         whole = float(self.total.sum())
         held = np.bincount(self.branch, weights=self.mass, minlength=self.count)
         return np.clip(held / whole, 0.0, 1.0) if whole > 0 else np.zeros(self.count)

@@ -17,6 +17,7 @@ from ..budget import Adjacency
 from ..errors import InvalidArgument
 from ..numerics.compiled_trig import TRIG_ERROR
 from ..numerics.designs import Design, LatticeDesign, RandomDesign
+from ..numerics.device_sums import GROUP, lattice_factors
 from ..numerics.feature_sums import TRANSFORM_TOLERANCE
 from ..numerics.kernels import kernel_infimum
 from ..numerics.surfaces import FloatArray
@@ -274,3 +275,51 @@ def phase_error(design: Design) -> float:
         return 0.0
     longest = np.abs(design.frequencies) @ design.widths
     return TRIG_ERROR + (design.dimension + 1) * _UNIT_ROUNDOFF * float(np.sqrt(np.mean(longest**2)))
+
+
+def device_tolerance(design: Design, rows: int) -> float:
+    """Return a proved bound of the error of sums on a device, over the total weight, as a weighted vector.
+
+    For `numerics.device_sums` over at most `rows` rows, whatever their places and weights in [0, 1], and in
+    whatever order the device adds. Assumed: double precision with correctly rounded addition,
+    multiplication (fused or not) and conversion; sums of products formed by just these (no Strassen, no
+    lower precision); sines and cosines with absolute errors up to `numerics.compiled_trig.TRIG_ERROR`,
+    5e-14. (CUDA states 2 ulp, at most 4.4e-16, from "extensive but not exhaustive tests": CUDA C++
+    Programming Guide, Mathematical Functions, table of double precision. About a hundred times as much is
+    allowed for here.) `u = 2^-53`.
+
+    Entries. Lattice: the place of a record is rounded to a whole number of 2^-53 turns, a function of the
+    record alone: `Phi(x)` becomes a `Phi(x')`, which `Delta_0` covers. From there the phase is exact up to
+    the rounded pi and one product, at most `1.4 pi u`. So a computed `c + i s` is off by at most
+    `e = sqrt(2) TRIG_ERROR + 2 pi u`, and a product of L of them (2 or 3 factors) by at most
+    `(1 + e)^L - 1`. Random frequencies: L = 1, and the phases err as in `phase_error`, a matrix product being
+    a sum of d products.
+
+    Sums. Higham (2002), Accuracy and Stability of Numerical Algorithms, section 3.5: a product of real
+    matrices computed conventionally errs, entry by entry and in any order of summation, by at most
+    `gamma_K |A|^T |B|` for K terms, `gamma_m = m u/(1 - m u)`; each further rounding of a term, or addition
+    of partial sums, adds 1 to m (his lemma 3.3). Here `K = GROUP`. At most `ceil(rows / GROUP)` products are
+    added, in at most twice as many additions. 8 more roundings: by the weight, the product of the right
+    factors, up to 2 additions of `cos cos`, `cos sin`, ..., the weighting, and 3 in reserve.
+
+    So the real part of a frequency's sum errs by at most `gamma_m` times the weighted sum of
+    `|c_1 c_2 c_3| + |c_1 s_2 s_3| + |s_1 s_2 c_3| + |s_1 c_2 s_3|`, the imaginary part likewise with the
+    other four products. With angles a, b, c in the first quadrant that have these cosines and sines, the
+    first is `cos a cos(b - c) + sin a sin(b + c)`, the second `cos a sin(b + c) + sin a cos(b - c)`, both at
+    most `sqrt 2` (Cauchy and Schwarz): together at most 2. For two factors `cos(a - b)` and `sin(a + b)`,
+    together at most `sqrt 2`; for one factor 1. That is `2^((L-1)/2)`. The total weight is the sum at
+    frequency zero. All coefficients obey this one bound, and the weights `g_j` add up to 1, so the norm
+    obeys it too.
+
+    Parameters
+    ----------
+    design : LatticeDesign or RandomDesign
+    rows : int
+        Most rows given to `DeviceSums.feature_sum` at once.
+    """
+    depth = GROUP + 2 * math.ceil(rows / GROUP) + 8
+    gamma = depth * _UNIT_ROUNDOFF / (1 - depth * _UNIT_ROUNDOFF)
+    entry = math.sqrt(2) * TRIG_ERROR + 2 * math.pi * _UNIT_ROUNDOFF
+    factors = len(lattice_factors(design)) if isinstance(design, LatticeDesign) else 1
+    moved = (1 + entry) ** factors - 1 + phase_error(design)
+    return 2 ** ((factors - 1) / 2) * gamma * (1 + moved) + moved

@@ -202,7 +202,7 @@ class ParquetTable(BaseTable):
     """One or more Parquet files of one schema, one after the other."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        pa = import_pyarrow()
+        damage = _signs_of_damage()
         import pyarrow.parquet
 
         self._guards = [FileGuard(path) for path in paths]
@@ -212,8 +212,11 @@ class ParquetTable(BaseTable):
             try:
                 with pyarrow.parquet.ParquetFile(path) as file:
                     schema, rows = file.schema_arrow, file.metadata.num_rows
-            except (pa.ArrowInvalid, OSError):
+                    parts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            except damage:
                 raise UnsupportedSource(f"{str(path)!r} is not a readable Parquet file") from None
+            if min(parts, default=0) < 0 or sum(parts) != rows:
+                raise UnsupportedSource(f"{str(path)!r} is damaged: its numbers of rows do not add up")
             self._schema_read = self._schema_read or schema
             self._check_same_schema(path, schema)
             self._row_count += rows
@@ -263,7 +266,7 @@ class ParquetTable(BaseTable):
         return batch.column(batch.schema.get_field_index(self.names[position]))
 
     def _batches(self, positions: Sequence[int]) -> Iterator[Any]:
-        pa = import_pyarrow()
+        damage = _signs_of_damage()
         import pyarrow.parquet
 
         names = list(dict.fromkeys(self.names[position] for position in positions))
@@ -273,8 +276,13 @@ class ParquetTable(BaseTable):
                 # A buffer size makes the reader stream its pages: a row group may be the whole file.
                 with pyarrow.parquet.ParquetFile(guard.path, buffer_size=1 << 20, pre_buffer=False) as file:
                     yield from file.iter_batches(batch_size=1 << 17, columns=names)
-            except (pa.ArrowInvalid, OSError):
+            except damage:
                 raise UnsupportedSource(f"{str(guard.path)!r} is damaged and cannot be read") from None
+
+
+def _signs_of_damage() -> tuple[type[Exception], ...]:
+    """Return the errors by which Arrow refuses a file: its own, and of names that are not UTF-8."""
+    return (import_pyarrow().ArrowException, OSError, UnicodeDecodeError)
 
 
 def _parquet_files(folder: Path) -> list[Path]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..budget import PrivacySpent
 from ..errors import InvalidArgument, UnknownColumn
+from ..numerics.device_sums import DeviceSums
 from ..numerics.feature_sums import feature_sum
 from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
@@ -133,14 +134,24 @@ def _number_codes(values: FloatArray, levels: Sequence[Any]) -> CodeArray:
 
 
 def group_sums(
-    plan: ReleasePlan, block: ClippedBlock, codes: CodeArray | None, first: int
+    plan: ReleasePlan,
+    block: ClippedBlock,
+    codes: CodeArray | None,
+    first: int,
+    device: DeviceSums | None = None,
 ) -> tuple[float | FloatArray, ComplexArray]:
     """Return total weights (groups,) and feature sums (groups, M) of one block. NOT private.
 
-    Without codes the block is one group: a number and (M,) sums.
+    Without codes the block is one group: a number and (M,) sums. Without a device the processor computes.
     """
+
+    def of(values: FloatArray, weights: FloatArray | None) -> tuple[float, ComplexArray]:
+        if device is None:
+            return feature_sum(plan.design, values, weights, plan.tolerance)
+        return device.feature_sum(plan.design, values, weights)
+
     if codes is None:
-        return feature_sum(plan.design, block.values, block.weights, plan.tolerance)
+        return of(block.values, block.weights)
     own = codes[first : first + block.values.shape[1]]
     totals = np.zeros(plan.groups)
     sums = np.zeros((plan.groups, plan.design.n_pairs), dtype=np.complex128)
@@ -148,5 +159,5 @@ def group_sums(
         here = own == group
         values = np.ascontiguousarray(block.values[:, here])
         weights = None if block.weights is None else block.weights[here]
-        totals[group], sums[group] = feature_sum(plan.design, values, weights, plan.tolerance)
+        totals[group], sums[group] = of(values, weights)
     return totals, sums

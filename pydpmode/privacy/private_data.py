@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Outside, PrivacySpent, Unit
+from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Device, Outside, PrivacySpent, Unit
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
 from ..numerics.surfaces import FloatArray
@@ -27,6 +27,8 @@ from ..results.released_trace import ReleasedTrace
 from .accounting import Charge
 from .block_work import BlockWork, in_threads
 from .bounds import Bounds, ClippedBlock, coordinate_box, read_bounds, used_columns
+from .devices import check_device, open_device, refuse_device
+from .features import device_tolerance
 from .grams import RowPass, released_trace, run_grams
 from .grams_options import GramsOptions
 from .grams_plan import GramsPlan, check_offered, plan_grams
@@ -97,6 +99,8 @@ class PrivateData(PublicFacts):
         Columns of a CSV file that hold dates or times.
     progress : bool, optional
         Show a progress bar on long passes; by default only at a terminal.
+    device : {"cpu", "cuda"}
+        Where the sums of a surface are computed; "cuda" needs CuPy and a GPU. See docs/big-data.md.
 
     Raises
     ------
@@ -104,6 +108,8 @@ class PrivateData(PublicFacts):
         On a table or bounds that do not fit; by the schema, never by a value.
     LedgerMismatch, LedgerDamaged
         On a ledger file that belongs to another budget, or was changed.
+    MissingDependency
+        On device="cuda" without CuPy.
 
     Notes
     -----
@@ -137,6 +143,7 @@ class PrivateData(PublicFacts):
         n_max: int | None = None,
         datetimes: Sequence[str] = (),
         progress: bool | None = None,
+        device: Device = "cpu",
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidBudget(f"budget must be a Budget(epsilon, delta), got {type(budget).__name__}")
@@ -145,7 +152,7 @@ class PrivateData(PublicFacts):
         check_choice("outside", outside, ("clip", "ignore"))
         self._adjacency, self._unit, self._outside = adjacency, unit, outside
         self._budget = budget
-        self._progress = progress
+        self._progress, self._device = progress, open_device(device, data)
         # Under add/remove the number of rows is private, and 0 is a number like any other.
         empty = adjacency == "add_remove"
         self._rows = reading_rows(
@@ -199,21 +206,27 @@ class PrivateData(PublicFacts):
         self, design: Design, *, epsilon: float, delta: float, mu: float | None = None, groups: int = 1
     ) -> ReleasePlan:
         """Calibrate a surface release without reading or charging anything; see `plan_release`."""
-        n = self.n_ceiling
+        n, device = self.n_ceiling, self._device
         by_block = self._unit == "row" and self._adjacency == "replace" and self._rows.places_are_fixed
+        # A device may add in another order each time: no block's bits are sure to be those of a neighbour.
+        by_block = by_block and device is None
         blocks = math.ceil(n / BLOCK_ROWS) + self._rows.parts - 1
+        # A device's tolerance holds the sums within a block.
+        depth = min(n, BLOCK_ROWS) if device is None else 0
+        # A person may have any number of rows; sums of 131,072 blocks are allowed for.
+        depth = 2 * BLOCK_ROWS if self._unit == "person" else depth
         return plan_release(
             design,
             epsilon=epsilon,
             delta=delta,
             adjacency=self._adjacency,
             units_per_sum=min(n, BLOCK_ROWS) if by_block else n,
-            # A person may have any number of rows; sums of 131,072 blocks are allowed for.
-            depth=2 * BLOCK_ROWS if self._unit == "person" else min(n, BLOCK_ROWS),
+            depth=depth,
             roundings=1 if by_block or self._unit == "person" else blocks,
             largest_total=max(n, BLOCK_ROWS),
             mu=mu,
             groups=groups,
+            tolerance=None if device is None else device_tolerance(design, BLOCK_ROWS),
         )
 
     def release_surface(
@@ -321,6 +334,7 @@ class PrivateData(PublicFacts):
 
     def check_grams(self) -> None:
         """Refuse a table that DP-GRAMS has no proof for: not rows under replacement, or weighted."""
+        refuse_device(self._device, "mechanism='grams'")
         check_offered(self._adjacency, self._unit, self._weights is not None, self._rows.places_are_fixed)
 
     def plan_grams(
@@ -439,6 +453,8 @@ class PrivateData(PublicFacts):
     ) -> None:
         """Refuse what would fail, or void the guarantee, after the charge."""
         check_request(design, coordinates, self.box(coordinates), seed, notes)
+        if self._device is not None and isinstance(design, Design):
+            check_device(self._device, design)
 
     def _spent(
         self,
@@ -473,11 +489,12 @@ class PrivateData(PublicFacts):
         self, plan: ReleasePlan, coordinates: Sequence[Coordinate], groups: DeclaredLevels | None = None
     ) -> NDArray[np.int64]:
         codes = None if groups is None else groups.codes(self._rows, BLOCK_ROWS)
+        device = self._device
         if self._unit == "person":
             # A person's rows may lie in several blocks: nothing is rounded before they are together.
             total, sums = np.zeros(plan.groups), np.zeros((plan.groups, plan.design.n_pairs), complex)
             for part, part_sums in self._each_block(
-                coordinates, lambda block, first: group_sums(plan, block, codes, first)
+                coordinates, lambda block, first: group_sums(plan, block, codes, first, device)
             ):
                 total += part
                 sums += part_sums
@@ -485,7 +502,7 @@ class PrivateData(PublicFacts):
         integers = np.zeros(plan.length, dtype=np.int64)
 
         def rounded(block: ClippedBlock, first: int) -> NDArray[np.int64]:
-            return to_lattice(plan, *group_sums(plan, block, codes, first))
+            return to_lattice(plan, *group_sums(plan, block, codes, first, device))
 
         # The levels of rows are looked up by the rows' numbers, which only one pass here knows.
         each = self._each_sum if codes is None else self._each_block

@@ -62,7 +62,8 @@ class ReleasePlan:
     slack : float
         Shift in epsilon that the discrete Gaussian costs (about 1e-17).
     tolerance : float
-        Of the transform: the fast one where blocks are short enough for its margin to be negligible.
+        Of the transform: the fast one where blocks are short enough for its margin to be negligible. On a
+        device: the proved bound of its sums.
     groups : int
         Surfaces released together, one after the other in the vector; each record is in at most one.
     """
@@ -116,6 +117,7 @@ def plan_release(
     largest_total: int,
     mu: float | None = None,
     groups: int = 1,
+    tolerance: float | None = None,
 ) -> ReleasePlan:
     """Calibrate the noise of a surface release. Reads nothing.
 
@@ -136,6 +138,9 @@ def plan_release(
         whole has been accounted for elsewhere; from (epsilon, delta) when omitted.
     groups : int
         Number of surfaces released together; see `features.grouped_sensitivity`.
+    tolerance : float, optional
+        Proved bound of the sums' error, as in `features.device_tolerance`; that of the transform, or of
+        random frequencies, when omitted.
     """
     if abs(math.fsum(design.pair_weights) + design.zero_weight - 1) > 1e-9:
         raise InvalidArgument("the weights of the design do not sum to 1; make a new design")
@@ -144,10 +149,14 @@ def plan_release(
     # Under add/remove the norm bound is exact for any frequencies: nothing can fail.
     failure = 0.0 if adjacency == "add_remove" else failure
     length = groups * (1 + 2 * design.n_pairs)
-    tolerance = FAST_TOLERANCE if units_per_sum <= _SHORT_BLOCK else TRANSFORM_TOLERANCE
+    if tolerance is None:
+        tolerance = FAST_TOLERANCE if units_per_sum <= _SHORT_BLOCK else TRANSFORM_TOLERANCE
+        error = max(tolerance, phase_error(design))
+    else:
+        error = tolerance
     noise = calibrate(
         base,
-        arithmetic_margin(units_per_sum, depth, max(tolerance, phase_error(design))),
+        arithmetic_margin(units_per_sum, depth, error),
         length,
         epsilon=epsilon,
         delta=delta,

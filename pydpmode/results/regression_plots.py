@@ -41,12 +41,12 @@ def plot_branches(
 
     Solid with a band: certified. Dotted: not certified. Dashed: the mean of the same release. The
     shading is the conditional density, scaled at each predictor value to its highest (blank where nothing is
-    known). With several predictors one is drawn and the others are held; with groups there is a panel each.
+    known). Without a surface (`mechanism="grams"`, or saved without it) there is neither mean nor shading.
+    With several predictors one is drawn and the others are held; with groups there is a panel each.
 
     Parameters
     ----------
     result : ModalRegressionResults
-        It must hold its surface.
     ax : matplotlib Axes, optional
         Where to draw (no groups); a new pyplot figure when omitted.
     predictor : str, optional
@@ -139,21 +139,23 @@ def _draw_panel(
     predictors = [i for i in range(len(result.coordinates)) if i != result.response]
     x_scale = axis_scale(result, predictors[axis])
     y_scale = axis_scale(result, result.response)
-    _shade(result, surface, ax, points, x_scale.shown(along), y_scale)
+    if surface is not None:
+        _shade(result, surface, ax, points, x_scale.shown(along), y_scale)
     if result.linear:
         _draw_line(result.linear[group], ax, points, x_scale.shown(along), y_scale, level)
     else:
         chosen = found.certified_only() if certified_only else found
         _draw_branches(chosen, ax, points, x_scale.shown(along), y_scale, level)
-    mean = conditional_mean(conditional_density(surface, result.response, points), surface_sd(surface))
-    ax.plot(
-        x_scale.shown(along),
-        y_scale.shown(mean),
-        "--",
-        color=_MEAN,
-        linewidth=1.5,
-        label=f"mean of {shorten(result.response_coordinate.name, 24)}",
-    )
+    if surface is not None:
+        mean = conditional_mean(conditional_density(surface, result.response, points), surface_sd(surface))
+        ax.plot(
+            x_scale.shown(along),
+            y_scale.shown(mean),
+            "--",
+            color=_MEAN,
+            linewidth=1.5,
+            label=f"mean of {shorten(result.response_coordinate.name, 24)}",
+        )
     low, high = _ends(result, result.response)
     ax.set_ylim(float(y_scale.shown(low)), float(y_scale.shown(high)))
     ax.set_xlim(float(x_scale.shown(along[0])), float(x_scale.shown(along[-1])))

@@ -480,7 +480,7 @@ class ModalRegressionResults(Results):
         level: float = 0.95,
         certified_only: bool = False,
     ) -> Axes:
-        """Draw the branches over the released density, with bands, and the mean for contrast.
+        """Draw the branches with bands, over the released density and the mean where there is a surface.
 
         See `pydpmode.results.regression_plots.plot_branches`.
         """
@@ -520,9 +520,9 @@ class ModalRegressionResults(Results):
             )
         return list(held.surfaces) if isinstance(held, GroupedSurface) else [held]
 
-    def drawn(self, group: int) -> tuple[Surface, BranchSet]:
-        """Return the surface and branches of one level, by its position."""
-        return self._surfaces()[group], self.branch_sets[group]
+    def drawn(self, group: int) -> tuple[Surface | None, BranchSet]:
+        """Return the surface (where there is one) and the branches of one level, by its position."""
+        return None if self.surface is None else self._surfaces()[group], self.branch_sets[group]
 
     def _own_dict(self) -> dict[str, Any]:
         return {

@@ -129,10 +129,15 @@ def _branches_block(result: ModalRegressionResults, found: BranchSet) -> Block:
             ends.append(f"{text.value(float(low))} to {text.value(float(high))}")
         sure = float(found.certified[own].mean())
         said = "yes" if sure > 0.5 else "in part" if sure > 0 else "no"
-        rows.append([str(b + 1), *ends, f"{shares[b]:.3f}", z_text(float(found.snr[own].max())), said])
+        rows.append([str(b + 1), *ends, _share_text(shares[b], 3), z_text(float(found.snr[own].max())), said])
     heads = [f"runs over {shorten(c.column, NAME_WIDTH)}" for c in result.predictors]
     headers = ("branch", *heads, "share", "largest snr", "certified")
     return Block(rows, "l" + "r" * (len(headers) - 1), headers)
+
+
+def _share_text(share: float, digits: int) -> str:
+    """Return a share; dashes where the release does not tell it."""
+    return "--" if math.isnan(share) else f"{share:.{digits}f}"
 
 
 def _values_block(result: ModalRegressionResults, found: BranchSet, level: float) -> Block:
@@ -161,7 +166,7 @@ def _values_block(result: ModalRegressionResults, found: BranchSet, level: float
                     math.sqrt(found.variance_sampling[i]),
                 )
             ]
-            cells += [text.value(float(lower[i])), text.value(float(upper[i])), f"{share[i]:.2f}"]
+            cells += [text.value(float(lower[i])), text.value(float(upper[i])), _share_text(share[i], 2)]
             if response.maps_back:
                 at = response.back_number(np.array([found.estimate[i], lower[i], upper[i]]))
                 back = value_text("number", [(at[2] - at[1]) / 4], at, abs(at[0]) / 100)

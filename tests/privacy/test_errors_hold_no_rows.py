@@ -16,9 +16,10 @@ import pandas as pd
 import pytest
 
 import pydpmode as dpm
+from audits import stand_in_device
 from pydpmode.cli import main
 from pydpmode.errors import ReadingFailed, UnsupportedSource
-from pydpmode.privacy import bounds, grams, grouped_release, private_data, quantiles
+from pydpmode.privacy import bounds, devices, grams, grouped_release, private_data, quantiles
 from pydpmode.privacy.row_errors import reading_rows
 
 CANARIES = (271.8281828459045, 314.1592653589793, 161.8033988749895)
@@ -113,6 +114,23 @@ def test_a_failure_anywhere_in_a_pass(
     study = dpm.PrivateData(table(), bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-6))
     with pytest.raises((MemoryError, ReadingFailed)) as caught:
         dpm.DensityModes(study, **FIT[kind]).fit(epsilon=0.5)
+    assert_no_canary(caught.value)
+    assert chain(caught.value) == [caught.value]
+    assert [entry.status for entry in study.ledger.entries()] == ["charged, unfinished"]
+
+
+@pytest.mark.parametrize("kind", [ValueError, MemoryError])
+def test_a_device_that_fails_with_rows_on_it(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def to_device(values: Any) -> Any:
+        # Made-up points, before the charge, go through.
+        if np.any(np.asarray(values) == CANARIES[0]):
+            raise kind(f"cannot copy {CANARIES[0]}")
+        return stand_in_device.on_device(values)
+
+    monkeypatch.setattr(devices, "cupy_module", lambda: stand_in_device.module({"asarray": to_device}))
+    study = dpm.PrivateData(table(), bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-6), device="cuda")
+    with pytest.raises((MemoryError, ReadingFailed)) as caught:
+        dpm.DensityModes(study).fit(epsilon=0.5)
     assert_no_canary(caught.value)
     assert chain(caught.value) == [caught.value]
     assert [entry.status for entry in study.ledger.entries()] == ["charged, unfinished"]

@@ -19,6 +19,7 @@ ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and "`tests/
 # Modules whose public functions decide how much noise there is, or what fits a budget.
 CALIBRATING = (
     "accounting",
+    "devices",
     "features",
     "gaussian",
     "grams",
@@ -62,6 +63,7 @@ NOTED = {
     "exact_sensitivity",
     "random_feature_deviation",
     "arithmetic_margin",
+    "device_tolerance",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",

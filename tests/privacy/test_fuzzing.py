@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 
-from audits.fuzzing import FUZZERS, Tally, attempt
+from audits.fuzzers import FUZZERS
+from audits.fuzzing import Tally, attempt, parquet_bytes, read_or_refuse
 
-INPUTS = {"fuzz CSV": 1500, "fuzz Parquet": 1200, "fuzz commands": 500}
+INPUTS = {"fuzz CSV": 1500, "fuzz Parquet": 1200, "fuzz formulas": 4000, "fuzz commands": 500}
 
 
 @pytest.mark.parametrize("name", FUZZERS)
 def test_hostile_input_is_read_or_refused(name: str) -> None:
-    tally = FUZZERS[name](INPUTS[name])
+    fuzz, what = FUZZERS[name]
+    tally = fuzz(INPUTS[name])
+    assert tally.name == what
     assert tally.wrong == []
     # Some get through and some do not: a fuzzer of which all is refused at the door tests the door only.
     assert tally.refused > 0
     assert tally.inputs - tally.refused > tally.inputs / 50
+
+
+@pytest.mark.parametrize("seed", [3962, 5465, 17726])
+def test_damage_that_was_once_misread(seed: int, tmp_path: Path) -> None:
+    """A column's name that is not UTF-8, an integer of 109 bits, a negative number of rows."""
+    r = random.Random(seed)
+    path = tmp_path / "t.parquet"
+    path.write_bytes(parquet_bytes(r))
+    assert read_or_refuse(path, r) is False
 
 
 def test_a_fuzzer_sees_what_goes_wrong() -> None:

@@ -45,7 +45,7 @@ ALLOWED_LIBRARIES: dict[str, set[str]] = {
     "budget": set(),
     "datasets": {"numpy", "pandas"},
     "formula": {"numpy", "pandas", "formulaic"},
-    "numerics": {"numpy", "scipy", "finufft", "numba"},
+    "numerics": {"numpy", "scipy", "finufft", "numba", "cupy"},
     "results": {"numpy", "scipy", "pandas", "statsmodels", "matplotlib"},
     "privacy": {
         "numpy",
@@ -68,7 +68,7 @@ ALLOWED_LIBRARIES: dict[str, set[str]] = {
 
 # Slow to import and not needed to name a class: imported in the functions that use them. (SciPy's
 # submodules cost .1 to .4 s each; pandas alone costs .3.)
-HEAVY = {"dask", "dp_accounting", "matplotlib", "numba", "opendp", "polars", "scipy", "sklearn"}
+HEAVY = {"cupy", "dask", "dp_accounting", "matplotlib", "numba", "opendp", "polars", "scipy", "sklearn"}
 HEAVY |= {"statsmodels", "tqdm"}
 
 # Modules that import by a name that is not written in the call: public names at first use, and the

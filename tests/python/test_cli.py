@@ -224,6 +224,18 @@ def test_an_interrupt_leaves_the_entry_charged(
     assert "unfinished" in capsys.readouterr().out
 
 
+def test_a_device_that_is_not_there(
+    table: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    ledger = tmp_path / "l.jsonl"
+    asked = ["modes", table, "--bounds", "a=-5:5", *SPEND, "--ledger", str(ledger), "--device"]
+    assert main([*asked, "cuda"]) == 2
+    assert "needs CuPy" in capsys.readouterr().err
+    assert not ledger.exists()
+    assert main([*asked, "cpu"]) == 0
+
+
 def test_version_and_wages(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])

@@ -106,5 +106,8 @@ test_that("budgets are checked and divided", {
   expect_error(dp_budget(1), class = "dpmode_InvalidBudget")
   expect_error(dp_budget(NA, 1e-6), "epsilon", class = "dpmode_InvalidArgument")
   expect_error(private_data(points_table(), bounds = square, budget = 1), class = "dpmode_InvalidBudget")
+  expect_error(
+    private_data(points_table(), bounds = square, budget = b, device = "gpu"), "cuda", class = "dpmode_InvalidArgument"
+  )
   expect_output(print(b), "epsilon 2")
 })

@@ -304,7 +304,7 @@ def test_the_published_mechanism_at_public_predictors(waves: pd.DataFrame, tmp_p
     assert isinstance(back, ModalRegressionResults)
     pd.testing.assert_frame_equal(back.branches, result.branches)
     with pytest.raises(errors.InvalidArgument, match="grams"):
-        result.plot()
+        result.mean_curve()
 
 
 # -- what may leave
@@ -402,6 +402,11 @@ def test_wrong_options_are_refused_without_a_row_value(
     with pytest.raises(error) as caught:
         ModalRegression(FRAME, **given)
     assert str(CANARY) not in str(caught.value)
+
+
+def test_a_formula_in_the_place_of_the_response_is_pointed_to_its_door() -> None:
+    with pytest.raises(errors.InvalidArgument, match=r"from_formula\('y ~ x', data"):
+        ModalRegression(FRAME, "y ~ x", bounds=GOOD)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from pydpmode import Budget, PrivateData, datasets, errors
+from pydpmode import Budget, ModalRegression, PrivateData, datasets, errors
 from pydpmode.models.pms_fit import PmsFit, fit_pms, modes_of_traces
 from pydpmode.numerics.evaluation import missed_branch_rate, oracle_modal_loss
 from pydpmode.privacy.grams_options import GramsOptions
@@ -159,3 +160,20 @@ def test_a_release_survives_json() -> None:
     again = modes_of_traces(ReleasedPartialTraces.from_dict(json.loads(text)))
     np.testing.assert_array_equal(again.frame()["estimate"], fit.frame()["estimate"])
     assert again.released.privacy == fit.released.privacy
+
+
+@pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
+def test_shares_are_unknown_and_the_picture_needs_no_surface() -> None:
+    table, _ = datasets.sinusoid(1200, seed=11)
+    study = PrivateData(table, bounds={"x": (0, 1), "y": (-1.5, 3.0)}, budget=Budget(4.0, 1e-4))
+    model = ModalRegression(study, "y", "x", mechanism="grams", public_predictors=table["x"].to_numpy())
+    result = model.fit(epsilon=4.0, seed=1)
+    assert result.branches["share"].isna().all()
+    assert result.mass.isna().all()
+    rows = [line.split() for line in result.summary().as_text().splitlines() if line.split()[-1:] == ["yes"]]
+    assert len(rows) == 2
+    assert all("--" in row for row in rows)
+    assert not np.isnan(result.predict({"x": [0.5]})["estimate"]).any()
+    drawn = result.plot()
+    assert len(drawn.lines) == 2
+    plt.close(drawn.figure)
