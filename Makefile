@@ -9,7 +9,9 @@
 # make tables       every study of the paper's tables in full, hours; then docs/tables.md and its pictures
 # make tables-quick   a few cells of each study, nothing written: under five minutes on two cores
 # make audit        attack the privacy guarantee: long audits and fuzzing, an hour; see docs/evidence.md
-# make lint, make format, make bench, make clean
+# make bench        whole fits, then single parts, beside peers in the same run: benchmarks/results/speed.csv, suite.csv
+# make bench-suite  single parts alone, some minutes: fails when a ratio to a peer is above its ceiling; see docs/speed.md
+# make lint, make format, make clean
 #
 # Each target makes the virtual environment that it needs. Python: make PYTHON=/path/to/python3 ...
 
@@ -17,7 +19,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .NOTPARALLEL:
-.PHONY: help demo demo-regression test test-python test-r install-r test-lower docs lint format bench tables tables-quick audit clean
+.PHONY: help demo demo-regression test test-python test-r install-r test-lower docs lint format bench bench-suite tables tables-quick audit clean
 
 PYTHON ?= python3
 WORKERS ?= auto
@@ -64,7 +66,7 @@ $(LOWER)/.test-$(KEY): | $(LOWER)/.made-$(KEY)
 	@touch $@
 
 $(BENCH)/.run-$(KEY): | $(BENCH)/.made-$(KEY)
-	$(BENCH)/$(INSTALL) --editable '.[plot,peers]'
+	$(BENCH)/$(INSTALL) --editable '.[plot,bench]'
 	@touch $@
 
 demo: $(MAIN)/.run-$(KEY)
@@ -115,6 +117,11 @@ format: $(MAIN)/.test-$(KEY)
 
 bench: $(BENCH)/.run-$(KEY)
 	$(BENCH)/bin/python benchmarks/speed.py
+	$(MAKE) bench-suite
+
+bench-suite: $(BENCH)/.run-$(KEY)
+	$(BENCH)/bin/python -m pytest -c benchmarks/suite/pytest.ini benchmarks/suite --results benchmarks/results/suite.csv
+	$(BENCH)/bin/python -m benchmarks.suite.page
 
 tables: $(BENCH)/.run-$(KEY)
 	$(BENCH)/bin/python benchmarks/tables.py

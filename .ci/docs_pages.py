@@ -18,7 +18,7 @@ SECTIONS = {
     "Guarantee": ["guarantee.md", "evidence.md", "where-we-differ.md"],
     "Models": ["bandwidth.md", "regression.md", "clustering.md", "preprocessing.md", "grams.md"],
     "Measured": ["accuracy.md", "paper.md", "tables.md", "peers.md"],
-    "Data": ["big-data.md"],
+    "Data": ["big-data.md", "speed.md"],
 }
 REFERENCE = "reference.md"
 # Short names for the side bar; other pages have their headings there.
@@ -31,6 +31,7 @@ SHORT = {
     "where-we-differ.md": "Where we differ",
     "tables.md": "Tables of the paper",
     "big-data.md": "Data that do not fit",
+    "speed.md": "Speed",
 }
 _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)\s]+)\)")
 

@@ -12,7 +12,7 @@ All four move linearly with small errors of the coefficients, so their joint cov
 the privacy noise and from the fitted density (sampling): no resampling. The estimate is `L`, pulled to
 `m` where `m - f` is clear of noise (the bumps do not fit) and to `m4` where the bumps say that
 smoothing moved the mode and `m4 - L` is clear of noise. Constants were set on the tuning seeds of
-benchmarks/accuracy.py and benchmarks/coverage.py.
+benchmarks/accuracy.py and benchmarks/interval_coverage.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,8 @@ from .summary_tables import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .clustering_results import ClusteringResults
 
 _STABLE = 0.8  # share of noise draws below which a cluster is doubtful
@@ -104,7 +106,14 @@ def _shares_block(result: ClusteringResults) -> Block:
 
 def _centres_block(result: ClusteringResults, level: float) -> Block:
     private = result.privacy is not None
-    rows = [row for k in range(result.n_clusters) for row in _centre_rows(result, k, level, private)]
+    # Tables of all clusters, made once.
+    errors, intervals = result.std_errors, result.conf_int(level)
+    texts = [_coordinate_text(result, j, errors) for j in range(len(result.coordinates))]
+    rows = [
+        row
+        for k in range(result.n_clusters)
+        for row in _centre_rows(result, k, private, errors, intervals, texts)
+    ]
     tail = (1 - level) / 2
     headers = (
         "cluster",
@@ -117,10 +126,18 @@ def _centres_block(result: ClusteringResults, level: float) -> Block:
     return Block(rows, "ll" + "r" * (len(headers) - 2), headers)
 
 
-def _centre_rows(result: ClusteringResults, k: int, level: float, private: bool) -> Iterator[list[str]]:
-    errors, intervals = result.std_errors.loc[k + 1], result.conf_int(level).loc[k + 1]
+def _centre_rows(
+    result: ClusteringResults,
+    k: int,
+    private: bool,
+    errors: pd.DataFrame,
+    intervals: pd.DataFrame,
+    texts: Sequence[ValueText],
+) -> Iterator[list[str]]:
+    """Yield the lines of one cluster, from the tables of all."""
+    errors, intervals = errors.loc[[k + 1]], intervals.loc[[k + 1]]
     for j, coordinate in enumerate(result.coordinates):
-        text = _coordinate_text(result, j)
+        text = texts[j]
         parts = ("total", "privacy", "sampling") if private else ("total",)
         yield [
             f"{k + 1}" if j == 0 else "",
@@ -131,10 +148,10 @@ def _centre_rows(result: ClusteringResults, k: int, level: float, private: bool)
         ]
 
 
-def _coordinate_text(result: ClusteringResults, j: int) -> ValueText:
-    errors = result.std_errors["total"].to_numpy()[j :: len(result.coordinates)]
+def _coordinate_text(result: ClusteringResults, j: int, errors: pd.DataFrame) -> ValueText:
+    total = errors["total"].to_numpy()[j :: len(result.coordinates)]
     values = result.cluster_set.centres[:, j]
-    return value_text(result.coordinates[j].kind, errors, values, float(result.facts.bandwidth[j]) / 20)
+    return value_text(result.coordinates[j].kind, total, values, float(result.facts.bandwidth[j]) / 20)
 
 
 def _diagnostic_facts(result: ClusteringResults) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

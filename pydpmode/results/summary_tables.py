@@ -30,6 +30,8 @@ except ImportError as error:  # pragma: no cover - statsmodels is a dependency
     ) from error
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .base_results import Results
     from .results import DensityModesResults
 
@@ -325,7 +327,14 @@ def _bounds(result: Results, j: int) -> tuple[float, float]:
 
 def _modes_block(result: DensityModesResults, level: float) -> Block:
     private = result.privacy is not None
-    rows = [row for mode in range(result.n_modes) for row in _mode_rows(result, mode, level, private)]
+    # Tables of all modes, made once.
+    errors, intervals = result.std_errors, result.conf_int(level)
+    texts = [_coordinate_text(result, j, errors) for j in range(len(result.coordinates))]
+    rows = [
+        row
+        for mode in range(result.n_modes)
+        for row in _mode_rows(result, mode, private, errors, intervals, texts)
+    ]
     tail = (1 - level) / 2
     headers = (
         "mode",
@@ -345,15 +354,22 @@ def _sources(result: DensityModesResults) -> tuple[str, ...]:
     return ("privacy", "sampling", *(["bias"] if result.mode_set.refined.any() else []))
 
 
-def _mode_rows(result: DensityModesResults, mode: int, level: float, private: bool) -> Iterator[list[str]]:
-    errors = result.std_errors.loc[mode + 1]
-    intervals = result.conf_int(level).loc[mode + 1]
+def _mode_rows(
+    result: DensityModesResults,
+    mode: int,
+    private: bool,
+    errors: pd.DataFrame,
+    intervals: pd.DataFrame,
+    texts: Sequence[ValueText],
+) -> Iterator[list[str]]:
+    """Yield the lines of one mode, from the tables of all."""
+    errors, intervals = errors.loc[[mode + 1]], intervals.loc[[mode + 1]]
     modes = result.mode_set
     number = f"{mode + 1}" if modes.reliable[mode] else f"{mode + 1} {DOUBTFUL}"
     share = float(modes.mass[mode])
     ends = [MISSING if math.isnan(share) else f"{share:.3f}", z_text(float(modes.height_z[mode]))]
     for j, coordinate in enumerate(result.coordinates):
-        text = _coordinate_text(result, j)
+        text = texts[j]
         parts = ("total", *_sources(result)) if private else ("total",)
         limits = [float(intervals.iloc[j][side]) for side in ("lower", "upper")]
         head = [number if j == 0 else "", shorten(coordinate.name, NAME_WIDTH)]
@@ -368,11 +384,10 @@ def _mode_rows(result: DensityModesResults, mode: int, level: float, private: bo
             yield ["", name, cells[0], *([""] * len(parts)), *cells[1:], "", ""]
 
 
-def _coordinate_text(result: DensityModesResults, j: int) -> ValueText:
-    d = len(result.coordinates)
-    errors = result.std_errors["total"].to_numpy()[j::d]
+def _coordinate_text(result: DensityModesResults, j: int, errors: pd.DataFrame) -> ValueText:
+    total = errors["total"].to_numpy()[j :: len(result.coordinates)]
     values = result.mode_set.locations[:, j]
-    return value_text(result.coordinates[j].kind, errors, values, float(result.facts.bandwidth[j]) / 20)
+    return value_text(result.coordinates[j].kind, total, values, float(result.facts.bandwidth[j]) / 20)
 
 
 def z_text(value: float) -> str:

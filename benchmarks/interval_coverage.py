@@ -4,9 +4,9 @@ Every reported mode of every run is set against the nearest true mode of the den
 smoothed one): the 95% interval of each coordinate, and the joint 95% region. Modes that the summary calls
 reliable are counted apart. Beside them stand the surface's own maxima, errors linearised (`refine=False`).
 
-    python benchmarks/coverage.py            # about fifteen minutes
-    python benchmarks/coverage.py --quick    # a few cells, five runs, nothing written
-    python benchmarks/coverage.py --tuning   # seeds that constants were set on, nothing written
+    python benchmarks/interval_coverage.py            # about fifteen minutes
+    python benchmarks/interval_coverage.py --quick    # a few cells, five runs, nothing written
+    python benchmarks/interval_coverage.py --tuning   # seeds that constants were set on, nothing written
 
 Rows go to benchmarks/results/coverage.csv (one per density, n and epsilon) and coverage_by_density.csv.
 Columns: `modes` reported in all runs; `reliable` the share called so; `marginal`, `joint` coverage among

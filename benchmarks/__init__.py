@@ -1,0 +1,1 @@
+"""Studies and benchmarks; each is a command of its own."""

@@ -1,0 +1,1 @@
+"""Benchmarks of single parts beside what a user would take instead, in the same run: `make bench-suite`."""
