@@ -152,7 +152,9 @@ class _Height:
     peak: _Peak
 
 
-def fit_linear_modes(surface: LatticeSurface, response: int, *, starts: int = _STARTS) -> LinearModalFit:
+def fit_linear_modes(
+    surface: LatticeSurface, response: int, *, starts: int = _STARTS, near: FloatArray | None = None
+) -> LinearModalFit:
     """Fit the modal line (one predictor) or plane (two) of one coordinate given the others.
 
     Post-processing of the surface: carries its guarantee, at no further cost.
@@ -165,6 +167,8 @@ def fit_linear_modes(surface: LatticeSurface, response: int, *, starts: int = _S
         Position of the response among the coordinates.
     starts : int
         Most local maxima of the scan that are refined.
+    near : (p + 1,) array, optional
+        Height at the centre of the predictors' box and slopes, to start from this plane alone.
 
     Raises
     ------
@@ -174,7 +178,7 @@ def fit_linear_modes(surface: LatticeSurface, response: int, *, starts: int = _S
     number = as_whole(starts, "starts", 1)
     joint = _joint(surface, response)
     p = joint.predictors
-    found = _refined_starts(joint, number)
+    found = _refined_starts(joint, number) if near is None else [_refine(joint, near)]
     best = replace(chosen := _best_start(found), converged=chosen.converged and _varies(surface, response))
     height = _choose_height(best) if best.converged else _Height(float(best.plane[0]), best)
     # From a height at the centre of the box to an intercept at zero.
