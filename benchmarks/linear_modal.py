@@ -13,7 +13,8 @@ contaminated  normal of sd .7; a fifth of the rows lie in a cloud below the uppe
 
 Methods: `private` (`fit_linear_modes` on a release at the bandwidths of modal regression), `plain` (the same
 on a kernel surface without noise, at the bandwidths for no noise) and `ols`, which is not private either.
-Coverage is that of the 95% interval for the true modal line, smoothing bias included.
+Coverage is that of the 95% interval for the true modal line, smoothing bias included. `unsmoothed`: share of
+runs whose intercept is the mode of the error density with the smoothing taken off.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from accuracy import REPORTING_SEED, TUNING_SEED
+from accuracy import TUNING_SEED
 from simulated_release import simulated_surface
 
 from pydpmode import KernelSurface
@@ -42,6 +43,8 @@ SIZES, EPSILONS, DELTA = (1000, 5000, 20_000), (0.5, 1.0, 5.0), 1e-5
 TRUE = np.array([1.0, 2.0])
 LOWER, UPPER = np.array([-2.5, -12.0]), np.array([2.5, 12.0])
 RUNS = 20
+# Not accuracy.py's: those had been seen while two constants of the fit were set. Used for this table alone.
+REPORTING_SEED = 400_000
 OUTPUT = Path(__file__).parent / "results" / "linear_modal.csv"
 
 
@@ -104,7 +107,10 @@ def describe(estimates: list[FloatArray], fits: list[LinearModalFit]) -> dict[st
             f"coverage_{name}": f"{np.mean(inside):.3f}" if fits else "",
             f"median_se_{name}": f"{np.median(told):.4g}" if told else "",
         }
-    return out | {"converged": f"{np.mean([f.converged for f in fits]):.3f}" if fits else ""}
+    return out | {
+        "converged": f"{np.mean([f.converged for f in fits]):.3f}" if fits else "",
+        "unsmoothed": f"{np.mean([f.unsmoothed for f in fits]):.3f}" if fits else "",
+    }
 
 
 def cell(design: str, n: int, runs: int, seed: int, epsilons: tuple[float, ...]) -> list[dict[str, object]]:
