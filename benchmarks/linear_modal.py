@@ -8,7 +8,8 @@ The modal line is y = 1 + 2 x, x uniform on (-2, 2); public box (-2.5, 2.5) by (
 record, delta = 1e-5. Errors:
 
 t3            Student t with three degrees of freedom: heavy tails, mean line = modal line
-skewed        (1 + .3 x)(G - 1), G gamma of shape 2: the mean line is 2 + 2.3 x
+gamma         G - 1, G gamma of shape 2: the mean line is 2 + 2 x
+skewed        (1 + .3 x)(G - 1), the same with a scale that grows: the mean line is 2 + 2.3 x
 contaminated  normal of sd .7; a fifth of the rows lie in a cloud below the upper end of the line
 
 Methods: `private` (`fit_linear_modes` on a release at the bandwidths of modal regression), `plain` (the same
@@ -38,7 +39,7 @@ from pydpmode.numerics.linear_modal import LinearModalFit, fit_linear_modes
 from pydpmode.numerics.surfaces import FloatArray
 from pydpmode.privacy.gaussian import unit_noise_scale
 
-DESIGNS = ("t3", "skewed", "contaminated")
+DESIGNS = ("t3", "gamma", "skewed", "contaminated")
 SIZES, EPSILONS, DELTA = (1000, 5000, 20_000), (0.5, 1.0, 5.0), 1e-5
 TRUE = np.array([1.0, 2.0])
 LOWER, UPPER = np.array([-2.5, -12.0]), np.array([2.5, 12.0])
@@ -54,8 +55,9 @@ def sample(design: str, n: int, seed: int) -> FloatArray:
     x = generator.uniform(-2, 2, n)
     if design == "t3":
         error = generator.standard_t(3, n)
-    elif design == "skewed":
-        error = (1 + 0.3 * x) * (generator.gamma(2.0, 1.0, n) - 1)
+    elif design in ("gamma", "skewed"):
+        scale = 1 + 0.3 * x if design == "skewed" else 1.0
+        error = scale * (generator.gamma(2.0, 1.0, n) - 1)
     else:
         error = 0.7 * generator.standard_normal(n)
     y = TRUE[0] + TRUE[1] * x + error

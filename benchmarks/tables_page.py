@@ -258,6 +258,7 @@ def regions(design: str) -> str:
 def modal_lines() -> str:
     """Return errors and coverage of linear modal regression."""
     heads = ["errors", "n", "method", "epsilon", "rmse intercept", "covers", "rmse slope", "covers"]
+    heads += ["unsmoothed"]
     lines = []
     for row in read("results/linear_modal"):
         if row["epsilon"] in ("", "1.0"):
@@ -265,7 +266,7 @@ def modal_lines() -> str:
             for c in ("intercept", "slope"):
                 covers = share(row, f"coverage_{c}") if row[f"coverage_{c}"] else "no interval"
                 line += [figure(row, f"rmse_{c}"), covers]
-            lines.append(line)
+            lines.append([*line, share(row, "unsmoothed") if row["unsmoothed"] else "no"])
     return table(heads, lines)
 
 
