@@ -1,7 +1,7 @@
 """Linear modal regression from one private release, beside least squares and the non-private modal line.
 
     python benchmarks/linear_modal.py            # some minutes; writes results/linear_modal.csv
-    python benchmarks/linear_modal.py --quick    # three cells, ten runs, nothing written
+    python benchmarks/linear_modal.py --quick    # four cells, ten runs, nothing written
     python benchmarks/linear_modal.py --tuning   # the seeds that rules were set on, nothing written
 
 The modal line is y = 1 + 2 x, x uniform on (-2, 2); public box (-2.5, 2.5) by (-12, 12); replacing one
@@ -135,7 +135,7 @@ def cell(design: str, n: int, runs: int, seed: int, epsilons: tuple[float, ...])
 def main() -> None:
     """Run the study and write its table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="three cells with ten runs; nothing is written")
+    parser.add_argument("--quick", action="store_true", help="four cells with ten runs; nothing is written")
     parser.add_argument("--tuning", action="store_true", help="the tuning seeds; nothing is written")
     parser.add_argument("--runs", type=int, default=RUNS)
     options = parser.parse_args()

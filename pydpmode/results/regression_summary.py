@@ -233,8 +233,8 @@ def _linear_notes(result: ModalRegressionResults, source: str, level: float) -> 
     )
     if any(fit.unsmoothed for fit in result.linear):
         yield (
-            "The errors are clearly skewed: the intercept is the mode of their density with the smoothing "
-            "taken off, which leaves less of that bias."
+            "The errors are clearly not symmetric: the intercept is the mode of their density with the "
+            "smoothing taken off, which leaves less of that bias."
         )
     if not all(fit.converged for fit in result.linear):
         yield (

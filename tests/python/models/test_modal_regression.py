@@ -202,6 +202,23 @@ def test_preview_of_a_line_has_its_standard_errors(waves: pd.DataFrame) -> None:
     assert plan.line["slope x s.e. privacy"].is_monotonic_increasing
 
 
+def test_a_line_says_what_its_errors_leave_out() -> None:
+    generator = np.random.default_rng(1)
+    x = generator.uniform(-2, 2, 5000)
+    wide = {"x": (-2.5, 2.5), "y": (-12, 12)}
+    for name, residuals in (
+        ("normal", generator.standard_normal(5000)),
+        ("gamma", generator.gamma(2, 1, 5000) - 1),
+    ):
+        table = pd.DataFrame({"x": x, "y": 1 + 2 * x + residuals})
+        result = ModalRegression(table, "y", "x", bounds=wide, kind="linear").fit(1.0, 1e-5, seed=1)
+        said = " ".join(result.summary().as_text().split())
+        assert "bias that smoothing leaves in the intercept where errors are skewed" in said
+        assert ("smoothing taken off" in said) == (name == "gamma") == result.linear[0].unsmoothed
+        again = ModalRegressionResults.from_dict(result.to_dict())
+        assert again.linear[0].unsmoothed == result.linear[0].unsmoothed
+
+
 def test_noise_alone_certifies_nothing_and_says_so() -> None:
     random = np.random.default_rng(1)
     frame = pd.DataFrame(random.uniform(size=(60, 2)), columns=["x", "y"])
