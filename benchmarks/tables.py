@@ -27,8 +27,10 @@ STUDIES: tuple[tuple[str, ...], ...] = (
     ("grams_sweeps.py",),
     ("regression_tables.py",),
     ("pms_tables.py",),
+    ("pms_sweeps.py",),
     ("linear_modal.py",),
     ("clustering_tables.py", "blobs"),
+    ("cluster_sweeps.py",),
     ("clustering_tables.py", "digits"),
     ("private_pipeline.py",),
 )

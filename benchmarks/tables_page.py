@@ -193,9 +193,9 @@ def mode_count(density: str) -> str:
 
 
 def regression(design: str) -> str:
-    """Return the losses of modal regression."""
+    """Return the losses and times of modal regression."""
     heads = ["n", "epsilon", "paper: DP-PMS", "`surface`", "found", "silent", "certified", "found"]
-    heads += ["paper: PMS", "plain", "found"]
+    heads += ["paper: PMS", "plain", "found", "s: paper's DP-PMS", "s: `surface`"]
     lines = []
     for paper in (r for r in read("paper/regression") if r["design"] == design):
         at: dict[str, object] = {"n": paper["n"], "epsilon": paper["epsilon"]}
@@ -205,23 +205,35 @@ def regression(design: str) -> str:
         line += [figure(ours, "found"), share(ours, "silent")]
         line += [figure(ours, "certified_loss"), share(ours, "certified_found")]
         line += [figure(paper, "loss_pms"), figure(plain, "loss"), share(plain, "found")]
-        lines.append(line)
+        lines.append([*line, figure(paper, "seconds"), figure(ours, "seconds")])
     return table(heads, lines)
 
 
 def sound_pms(design: str) -> str:
-    """Return the losses of DP-PMS made sound, and the paper's times."""
+    """Return the losses and times of DP-PMS made sound, and the times of the plain partial mean shift."""
     heads = ["n", "epsilon", "paper: DP-PMS", "`grams`", "found", "`grams`, public starts", "found"]
-    heads += ["s: paper's DP-PMS", "s: paper's PMS"]
+    heads += ["s: paper's DP-PMS", "s: `grams`", "s: public starts", "s: paper's PMS", "s: plain"]
     lines = []
     for paper in (r for r in read("paper/regression") if r["design"] == design):
+        at: dict[str, object] = {"n": paper["n"], "epsilon": paper["epsilon"]}
+        by = {
+            method: find(read("results/pms_tables"), design=design.replace("_", " "), method=method, **at)
+            for method in ("dap", "grid", "plain")
+        }
         line = [paper["n"], paper["epsilon"], figure(paper, "loss")]
         for method in ("dap", "grid"):
-            keys: dict[str, object] = {"n": paper["n"], "epsilon": paper["epsilon"], "method": method}
-            row = find(read("results/pms_tables"), design=design.replace("_", " "), **keys)
-            line += [figure(row, "loss"), figure(row, "found")]
-        lines.append([*line, figure(paper, "seconds"), figure(paper, "seconds_pms")])
+            line += [figure(by[method], "loss"), figure(by[method], "found")]
+        line += [figure(paper, "seconds"), *(figure(by[method], "seconds") for method in ("dap", "grid"))]
+        lines.append([*line, figure(paper, "seconds_pms"), figure(by["plain"], "seconds")])
     return table(heads, lines)
+
+
+def pms_sweeps(design: str) -> str:
+    """Return how the losses of DP-PMS move with its knobs; that nothing was run without a CSV."""
+    rows = [r for r in read("results/pms_sweeps") if r["design"] == design.replace("_", " ")]
+    heads = ["knob", "value", "loss", "found", "s"]
+    lines = [[r["knob"], r["value"], *(figure(r, m) for m in ("loss", "found", "seconds"))] for r in rows]
+    return table(heads, lines) if rows else "It was not run: no CSV."
 
 
 def regression_count(design: str) -> str:
@@ -246,6 +258,7 @@ def regions(design: str) -> str:
 def modal_lines() -> str:
     """Return errors and coverage of linear modal regression."""
     heads = ["errors", "n", "method", "epsilon", "rmse intercept", "covers", "rmse slope", "covers"]
+    heads += ["unsmoothed"]
     lines = []
     for row in read("results/linear_modal"):
         if row["epsilon"] in ("", "1.0"):
@@ -253,7 +266,7 @@ def modal_lines() -> str:
             for c in ("intercept", "slope"):
                 covers = share(row, f"coverage_{c}") if row[f"coverage_{c}"] else "no interval"
                 line += [figure(row, f"rmse_{c}"), covers]
-            lines.append(line)
+            lines.append([*line, share(row, "unsmoothed") if row["unsmoothed"] else "no"])
     return table(heads, lines)
 
 
@@ -298,6 +311,13 @@ def paper_clusters(rows: list[Row]) -> str:
     return table(heads, lines) if rows else ""
 
 
+def cluster_sweeps() -> str:
+    """Return how clusters by DP-GRAMS move with its knobs; that nothing was run without a CSV."""
+    rows = read("results/cluster_sweeps")
+    lines = [[r["knob"], r["value"], *(figure(r, measure) for measure in MEASURES)] for r in rows]
+    return table(["knob", "value", *MEASURES.values()], lines) if rows else "It was not run: no CSV."
+
+
 def clusters_made(name: str) -> str:
     """Return what made the table of a data set, or that nothing did."""
     source = f"clustering_{name}"
@@ -331,8 +351,8 @@ PARTS: dict[str, Callable[..., str]] = {
     part.__name__: part
     for part in (
         *(modes, modes_plain, mode_variants, mode_count, sweeps),
-        *(regression, sound_pms, regression_count, regions, modal_lines),
-        *(clusters, clusters_made, pipeline, one_run),
+        *(regression, sound_pms, pms_sweeps, regression_count, regions, modal_lines),
+        *(clusters, clusters_made, cluster_sweeps, pipeline, one_run),
     )
 }
 

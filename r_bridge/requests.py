@@ -64,8 +64,12 @@ def surface_from(state: str) -> ReleasedSurface:
 
 
 def preview_of(plan: Any) -> dict[str, Any]:
-    """Return a preview of any mechanism as plain data."""
+    """Return a preview of any mechanism as plain data: its table is `modes`, `branches` or `line`."""
     facts = {name: getattr(plan, name) for name in plan.__dataclass_fields__}
     facts["bandwidth"] = dict(plan.bandwidth.items())
-    facts["modes"] = plan.modes.reset_index()
+    for name in ("modes", "branches", "line"):
+        if facts.get(name) is None:
+            facts.pop(name, None)
+        else:
+            facts[name] = facts[name].reset_index()
     return {**facts, "columns": list(plan.columns), "fits": plan.fits, "text": str(plan)}

@@ -233,8 +233,14 @@ def _diagnostic_facts(result: ModalRegressionResults) -> tuple[list[tuple[str, s
 def _linear_notes(result: ModalRegressionResults, source: str, level: float) -> Iterator[str]:
     yield (
         f"The line with the most density along it (Yao & Li 2014). Standard errors and {100 * level:g}% "
-        f"intervals cover {source}; not the smoothing bias that skewed errors leave in the intercept."
+        f"intervals cover {source}. They do not cover the bias that smoothing leaves in the intercept where "
+        "errors are skewed: there its interval is too short for the true line."
     )
+    if any(fit.unsmoothed for fit in result.linear):
+        yield (
+            "The errors are clearly not symmetric: the intercept is the mode of their density with the "
+            "smoothing taken off, which leaves less of that bias."
+        )
     if not all(fit.converged for fit in result.linear):
         yield (
             "No strict maximum was found, or a predictor hardly varies: the coefficients are the best of the "

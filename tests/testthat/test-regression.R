@@ -98,6 +98,11 @@ test_that("a preview of a regression charges nothing", {
   plan <- preview_regression(y ~ x, study, epsilon = 0.5)
   expect_true(plan$fits)
   expect_identical(nrow(ledger(study)), 0L)
+  expect_true(all(c("share", "certified", "seen") %in% names(as.data.frame(plan))))
+  expect_output(print(plan), "a branch that holds this share")
+  line <- preview_regression(y ~ x, study, epsilon = 0.5, kind = "linear")
+  expect_null(line$branches)
+  expect_true("slope x s.e. privacy" %in% names(as.data.frame(line)))
 })
 
 test_that("a line has coefficients, as in other regressions", {
