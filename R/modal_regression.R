@@ -264,7 +264,7 @@ format.dp_modal_regression <- function(x, digits = 4L, ...) {
     ),
     if (has_shares) c(shares, ""),
     if (has_shares) {
-      paste0("Spread around the nearest branch: ", paste(format(unlist(x$residual_scale), digits = digits), collapse = ", "))
+      paste0("Spread around the nearest branch: ", spread_text(x, digits))
     },
     "predict() gives the branches anywhere, plot() draws them; summary() has the full report."
   )
@@ -287,71 +287,12 @@ line_text <- function(x, digits) {
   c(
     "The line with the most density along it:",
     utils::capture.output(print(table, digits = digits)), "",
-    paste0("Spread around the line or the nearest branch: ", paste(format(unlist(x$residual_scale), digits = digits), collapse = ", "))
+    paste0("Spread around the line or the nearest branch: ", spread_text(x, digits))
   )
 }
 
-#' Picture of a modal regression
-#'
-#' The branches over the released density, with a band for their errors. Branches that cannot be told from noise are
-#' dashed. With one predictor; with a grouping column one panel per level.
-#'
-#' @param x A result of [dp_modal_regression()].
-#' @param level Coverage of the bands.
-#' @param main,xlab,ylab Title and labels; made from the result when `NULL`.
-#' @param ... Further graphical parameters, for the axes.
-#' @return `x`, invisibly.
-#' @export
-plot.dp_modal_regression <- function(x, level = 0.95, main = NULL, xlab = NULL, ylab = NULL, ...) {
-  if (length(x$predictors) != 1L) {
-    abort("InvalidArgument", "plot() draws one predictor; use predict() along a line for more")
-  }
-  names <- c(unlist(x$predictors), x$response)
-  axes <- lapply(names, function(name) axis_of(x, name))
-  b <- at_level(x, level)$branches
-  groups <- if (is.null(x$by)) list(b) else split(b, factor(as.character(b[[x$by]]), unlist(x$levels)))
-  grid <- if (is.null(x$by) && isTRUE(x$has_surface)) surface_grid(surface(x), 161, names)
-  old <- graphics::par(mfrow = c(ceiling(length(groups) / 3), min(length(groups), 3L)), mar = c(4.2, 2.4 + 0.55 * max(nchar(axes[[2L]]$labels)) + 0.6, 3, 0.8))
-  on.exit(graphics::par(old))
-  for (k in seq_along(groups)) {
-    levels <- if (!is.null(grid)) pretty(c(0, max(grid$density)), 12L)
-    map_panel(structure(list(), class = "dp_surface"), grid, names, axes, levels, level, ...)
-    draw_branches(x, groups[[k]])
-    if (is_line(x)) draw_line(x, axes[[1L]], if (!is.null(x$by)) names(groups)[[k]])
-    title <- if (!is.null(main)) main else picture_title(x)
-    if (!is.null(x$by)) title <- paste0(x$by, " = ", names(groups)[[k]], if (k == 1L) paste0("   (", title, ")"))
-    graphics::mtext(title, side = 3L, line = 1, adj = 0, xpd = NA)
-    graphics::title(xlab = if (is.null(xlab)) axes[[1L]]$title else xlab)
-    graphics::title(ylab = if (is.null(ylab)) axes[[2L]]$title else ylab, line = 1.6 + 0.55 * max(nchar(axes[[2L]]$labels)))
-  }
-  invisible(x)
-}
-
-# A line in the coordinates' units is straight.
-draw_line <- function(x, axis, group) {
-  k <- x$coefficients
-  if (!is.null(group)) k <- k[as.character(k[[x$by]]) == group, ]
-  graphics::lines(axis$range, k$estimate[[1L]] + k$estimate[[2L]] * axis$range, lwd = 2, col = curve_colour)
-}
-
-# Branches in the coordinates' units; a gap in the grid is a gap in the line.
-draw_branches <- function(x, b) {
-  j <- match(unlist(x$predictors)[[1L]], terms_of(x))
-  column <- b[[setdiff(grid_columns(b), x$by)[[1L]]]]
-  at <- if (x$coordinates$transform[[j]] == "log") log(column) else as.double(column)
-  step <- min(diff(sort(unique(at))), Inf)
-  for (number in unique(b$branch)) {
-    own <- which(b$branch == number)
-    own <- own[order(at[own])]
-    run <- cumsum(c(TRUE, diff(at[own]) > 1.5 * step | diff(b$certified[own]) != 0))
-    for (part in split(own, run)) {
-      graphics::polygon(
-        c(at[part], rev(at[part])), c(b$lower[part], rev(b$upper[part])), border = NA,
-        col = grDevices::adjustcolor(mode_colour, 0.25)
-      )
-      graphics::lines(at[part], b$estimate[part], col = "white", lwd = 3.4)
-      graphics::lines(at[part], b$estimate[part], col = mode_colour, lwd = 1.8, lty = if (b$certified[part][[1L]]) 1L else 2L)
-    }
-    halo_text(at[own[[1L]]], b$estimate[own[[1L]]], number)
-  }
+# Spread of the response, by level where there are groups.
+spread_text <- function(x, digits) {
+  spread <- format(unlist(x$residual_scale), digits = digits)
+  paste(if (is.null(x$by)) spread else paste(spread, "for", level_names(x)), collapse = ", ")
 }

@@ -6,6 +6,7 @@
 #' @param x A result of [dp_modes()], or a surface.
 #' @param columns Names of the coordinates to keep (a marginal), such as `c("age", "log(wage)")`; all when `NULL`.
 #' @param bandwidth Read the same release at another bandwidth (numbers in the coordinates' units).
+#' @param group Which level of the grouping column (`by`) of a regression: each has a surface of its own.
 #' @param ... Not used.
 #' @return A list of class `dp_surface`. `predict()` gives density, noise and slope at new points,
 #'   `simulate()` synthetic rows, [share_between()] the share of the density in a box, `as.data.frame()` a grid.
@@ -24,7 +25,7 @@ surface <- function(x, ...) UseMethod("surface")
 
 #' @rdname surface
 #' @export
-surface.dp_result <- function(x, columns = NULL, bandwidth = NULL, ...) {
+surface.dp_result <- function(x, columns = NULL, bandwidth = NULL, group = NULL, ...) {
   refuse_dots(...)
   if (!isTRUE(x$has_surface)) {
     abort(
@@ -33,13 +34,7 @@ surface.dp_result <- function(x, columns = NULL, bandwidth = NULL, ...) {
       parents = "PydpmodeError"
     )
   }
-  if (!is.null(x$by)) {
-    abort(
-      "NoSurface", "a regression with a grouping column has one surface per level; predict() and plot() read them",
-      parents = "PydpmodeError"
-    )
-  }
-  read_surface(x$state, columns, bandwidth)
+  read_surface(x$state, columns, bandwidth, group_of(x, group))
 }
 
 #' @rdname surface
@@ -49,9 +44,29 @@ surface.dp_surface <- function(x, columns = NULL, bandwidth = NULL, ...) {
   if (is.null(columns) && is.null(bandwidth)) x else read_surface(x$state, columns, bandwidth)
 }
 
-read_surface <- function(state, columns, bandwidth) {
+# The level that `group` names, as Python has it; NULL without a grouping column.
+group_of <- function(x, group) {
+  if (is.null(x$by)) {
+    if (!is.null(group)) abort("InvalidArgument", "group is for a regression with a grouping column (by)")
+    return(NULL)
+  }
+  k <- if (length(group) == 1L) match(as.character(group), level_names(x)) else NA
+  if (is.na(k)) {
+    abort(
+      "NoSurface", "each level of ", x$by, " has a surface of its own: give group, one of ",
+      paste(level_names(x), collapse = ", "), parents = "PydpmodeError"
+    )
+  }
+  x$levels[[k]]
+}
+
+level_names <- function(x) as.character(unlist(x$levels))
+
+read_surface <- function(state, columns, bandwidth, group = NULL) {
   if (!is.null(names(bandwidth))) bandwidth <- split_names(bandwidth)
-  new_surface(call_python("surface_of", state = state, columns = as_column_list(columns), bandwidth = bandwidth))
+  new_surface(call_python(
+    "surface_of", state = state, columns = as_column_list(columns), bandwidth = bandwidth, group = group
+  ))
 }
 
 new_surface <- function(found) structure(found, class = "dp_surface")

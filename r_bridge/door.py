@@ -294,8 +294,8 @@ def _trace(state: str) -> Any:
 # ------------------------------------------------------------------------------- surfaces
 
 
-def _surface_of(state: str, columns: Any = None, bandwidth: Any = None) -> Reply:
-    surface = surface_from(state)
+def _surface_of(state: str, columns: Any = None, bandwidth: Any = None, group: Any = None) -> Reply:
+    surface = surface_from(state, group)
     surface = surface if columns is None else surface.marginal(columns)
     if bandwidth is not None:
         surface = surface.at_bandwidth(_per_coordinate(bandwidth, surface))
