@@ -115,7 +115,10 @@ predict.dp_modal_regression <- function(object, newdata, interval = c("confidenc
     "predict_regression", state = object$state, new = wire_predictors(newdata), what = what, level = level,
     certified_only = certified_only
   )
-  if (interval == "none") out <- out[!names(out) %in% c("lower", "upper")]
+  if (interval == "none") {
+    shown <- as.character(object$coordinates$column[[match(object$response, terms_of(object))]])
+    out <- out[!names(out) %in% c("lower", "upper", paste0(shown, c("_lower", "_upper")))]
+  }
   out
 }
 
@@ -186,9 +189,11 @@ confint.dp_modal_regression <- function(object, parm, level = 0.95, ...) {
   if (!missing(parm)) b <- b[b$branch %in% parm, ]
   keys <- b[c(grid_columns(b), "branch")]
   out <- cbind(b$lower, b$upper)
-  dimnames(out) <- list(do.call(paste, c(lapply(keys, format, trim = TRUE, digits = 6L), sep = ":")), percent_names(level))
+  dimnames(out) <- list(do.call(paste, c(lapply(keys, key_label), sep = ":")), percent_names(level))
   out
 }
+
+key_label <- function(key) if (inherits(key, "POSIXct")) date_text(as.double(key)) else format(key, trim = TRUE, digits = 6L)
 
 # Grouping column and predictors: all before `branch`.
 grid_columns <- function(b) names(b)[seq_len(match("branch", names(b)) - 1L)]
@@ -251,7 +256,7 @@ print.dp_modal_regression <- function(x, digits = 4L, ...) {
 #' @export
 format.dp_modal_regression <- function(x, digits = 4L, ...) {
   if (is_line(x)) return(c(regression_head(x), line_text(x, digits)))
-  mass <- x$mass
+  mass <- branch_shares(x)
   # DP-PMS releases no density between the branches, hence no shares.
   has_shares <- any(mass$mass > 0)
   shares <- if (nrow(mass)) utils::capture.output(print(utils::head(mass, 8L), digits = digits, row.names = FALSE)) else "  none"
@@ -270,6 +275,16 @@ format.dp_modal_regression <- function(x, digits = 4L, ...) {
   )
 }
 
+# Share of each branch, and over how much of it the branch is told from noise, as in the summary.
+branch_shares <- function(x) {
+  out <- x$mass
+  b <- x$branches
+  key <- function(table) if (is.null(x$by)) table$branch else paste(table[[x$by]], table$branch)
+  part <- tapply(as.logical(b$certified), factor(key(b), unique(key(out))), mean)[as.character(key(out))] |> as.vector()
+  out$certified <- ifelse(part > 0.5, "yes", ifelse(part > 0, "in part", "no"))
+  out
+}
+
 regression_head <- function(x) {
   c(
     paste0(
@@ -286,13 +301,14 @@ line_text <- function(x, digits) {
   rownames(table) <- coefficient_names(x)
   c(
     "The line with the most density along it:",
-    utils::capture.output(print(table, digits = digits)), "",
+    utils::capture.output(print(table, digits = digits)),
+    if (any(x$coordinates$kind != "number")) "Dates and durations count in seconds, dates from 1970.", "",
     paste0("Spread around the line or the nearest branch: ", spread_text(x, digits))
   )
 }
 
 # Spread of the response, by level where there are groups.
 spread_text <- function(x, digits) {
-  spread <- format(unlist(x$residual_scale), digits = digits)
+  spread <- width_text(unlist(x$residual_scale), kind_of(x, match(x$response, terms_of(x))), digits)
   paste(if (is.null(x$by)) spread else paste(spread, "for", level_names(x)), collapse = ", ")
 }

@@ -83,8 +83,11 @@ format.dp_surface <- function(x, digits = 4L, ...) {
   f <- function(v) format(v, digits = digits, trim = TRUE)
   c(
     paste0("Released density surface of (", paste(terms, collapse = ", "), ")"),
-    paste0("  ", terms, ": from ", vapply(x$lower, f, ""), " to ", vapply(x$upper, f, ""), ", bandwidth ",
-           vapply(x$bandwidth, f, "")),
+    vapply(seq_along(terms), function(j) {
+      kind <- kind_of(x, j)
+      ends <- if (kind == "number") c(f(x$lower[[j]]), f(x$upper[[j]])) else bound_text(c(x$lower[[j]], x$upper[[j]]), kind)
+      paste0("  ", terms[[j]], ": from ", ends[[1L]], " to ", ends[[2L]], ", bandwidth ", width_text(x$bandwidth[[j]], kind, digits))
+    }, ""),
     paste0("  Noise sd of the density: ", f(x$noise_sd), "; negative mass: ", f(x$negative_mass)),
     paste0("  Records: about ", format(round(x$total), big.mark = ","), " (sd ", f(x$total_sd), "), ", x$n_frequencies, " frequencies"),
     strwrap(x$privacy$statement, width = 76L, indent = 2L, exdent = 2L)
@@ -133,6 +136,7 @@ simulate.dp_surface <- function(object, nsim = 1, seed = NULL, scale = c("origin
 as.data.frame.dp_surface <- function(x, row.names = NULL, optional = FALSE, ..., points = 61) {
   found <- surface_grid(x, points)
   out <- do.call(expand.grid, c(stats::setNames(found$axes, terms_of(x)), list(KEEP.OUT.ATTRS = FALSE)))
+  out[] <- lapply(seq_along(out), function(j) in_own_type(out[[j]], kind_of(x, j)))
   out$density <- as.vector(found$density)
   out
 }

@@ -189,6 +189,7 @@ def _study_facts(study: PrivateData) -> Reply:
     return {
         "columns": list(study.columns),
         "bounds": {name: list(pair) for name, pair in study.bounds.items()},
+        "kinds": {name: study.coordinate(name).kind for name in study.bounds},
         "epsilon": study.budget.epsilon,
         "delta": study.budget.delta,
         "epsilon_left": study.ledger.remaining(),

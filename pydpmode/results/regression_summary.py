@@ -219,6 +219,8 @@ def _linear_notes(result: ModalRegressionResults, source: str, level: float) -> 
         f"The line with the most density along it (Yao & Li 2014). Standard errors and {100 * level:g}% "
         f"intervals cover {source}; not the smoothing bias that skewed errors leave in the intercept."
     )
+    if any(c.kind != "number" for c in result.coordinates):
+        yield "Coefficients of dates and durations are per second, those of dates from 1970."
     if not all(fit.converged for fit in result.linear):
         yield (
             "No strict maximum was found, or a predictor hardly varies: the coefficients are the best of the "

@@ -195,3 +195,18 @@ test_that("the picture of a line has the line and the band that predict() tells"
   }
   expect_match(dpmode:::key_text(fit, 0.9), "Modal line with 90% band")
 })
+
+test_that("print says which branches are told from noise, as the summary does", {
+  need_python()
+  wages <- dp_modal_regression(log(wage) ~ age, dp_data("wages"), list(age = c(15, 90), wage = c(1000, 300000)), 1, 1e-6,
+    resolution = c(age = 1), seed = 3
+  )
+  shares <- dpmode:::branch_shares(wages)
+  part <- tapply(wages$branches$certified, wages$branches$branch, mean)
+  expect_identical(shares$certified, ifelse(part > 0.5, "yes", ifelse(part > 0, "in part", "no"))[shares$branch] |> unname())
+  expect_true(all(c("yes", "no") %in% shares$certified))
+  expect_identical(sum(shares$certified == "yes"), glance(wages)$certified.branches)
+  expect_output(print(wages), " branch +mass +certified\n +1 .* yes")
+  by <- crossing_fit()
+  expect_identical(dpmode:::branch_shares(by)$certified, c("yes", "yes"))
+})
