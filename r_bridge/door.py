@@ -36,6 +36,7 @@ from pydpmode.results.results import DensityModesResults, load_results
 from . import clusters, regression, transforms
 from . import describe as tables
 from .arguments import plain
+from .r_words import in_r_words
 from .requests import checked, handles, options_of, preview_of, source_of, surface_from
 from .wire import RList, decode, encode
 
@@ -110,7 +111,10 @@ def _named(args: RList) -> dict[str, Any]:
 
 def _as_data(category: type[BaseException], message: str) -> dict[str, Any]:
     stop = {Exception, BaseException, object}
-    return {"classes": [c.__name__ for c in category.__mro__ if c not in stop], "message": message}
+    return {
+        "classes": [c.__name__ for c in category.__mro__ if c not in stop],
+        "message": in_r_words(message),
+    }
 
 
 # ------------------------------------------------------------------------------- the session

@@ -203,7 +203,7 @@ test_that("print says which branches are told from noise, as the summary does", 
   )
   shares <- dpmode:::branch_shares(wages)
   part <- tapply(wages$branches$certified, wages$branches$branch, mean)
-  expect_identical(shares$certified, ifelse(part > 0.5, "yes", ifelse(part > 0, "in part", "no"))[shares$branch] |> unname())
+  expect_identical(shares$certified, ifelse(part > 0.5, "yes", ifelse(part > 0, "in part", "no"))[shares$branch] |> as.vector())
   expect_true(all(c("yes", "no") %in% shares$certified))
   expect_identical(sum(shares$certified == "yes"), glance(wages)$certified.branches)
   expect_output(print(wages), " branch +mass +certified\n +1 .* yes")
