@@ -13,7 +13,8 @@ from types import MappingProxyType
 
 # Whole phrases whose R counterpart is not a matter of spelling; the longest first.
 _PHRASES: tuple[tuple[str, str], ...] = (
-    (" (on the command line --bounds NAME=LOW:HIGH)", ""),
+    (", on the command line --datetimes)", ")"),
+    ("datetimes=[...]", "datetimes"),
     ("pandas.to_numeric(column, errors='coerce')", "as.numeric(column)"),
     ("pandas.to_datetime(column, errors='coerce')", "as.POSIXct(column)"),
     ("numpy.asarray(rows, dtype=float)", "as.matrix(rows)"),
@@ -98,6 +99,7 @@ def _restored(message: str, quoted: list[str]) -> str:
 
 def _translate(text: str) -> str:
     """Translate what stands outside of quotes; quotes are single marks here."""
+    text = re.sub(r" \(on the command line [^()]*\)", "", text)
     text = re.sub(r"\bnp\.\w+\(([^()]*)\)", r"\1", text)
     text = re.sub(r"\bpip install [\w\0\[\].]+", "install_pydpmode()", text)
     text = re.sub(rf"\b({'|'.join(_CLASSES)})\b(\()?", _call, text)

@@ -273,7 +273,8 @@ def warn_unusable(surface: ReleasedSurface, sink: list[str]) -> None:
             LowSignal,
             f"only about {max(surface.total, 0):.0f} of {n} {surface.privacy.unit}s count (released, +- "
             f"{surface.total_sd:.0f}): the others are missing in a used column (in a CSV file a cell "
-            "that is no number is missing), or outside the bounds with outside='ignore'",
+            "that is no number is missing; columns of dates must be named in datetimes=, on the command line "
+            "--datetimes), or outside the bounds with outside='ignore'",
             sink,
         )
 
