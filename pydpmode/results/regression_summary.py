@@ -10,10 +10,10 @@ import numpy as np
 
 from ..numerics.modal_branches import BranchSet, branches_at
 from ..numerics.surfaces import FloatArray
+from .base_results import normal_quantile
 from .clean_values import clean_text, clean_values
 from .number_text import plain, shorten, spread_text, value_text
 from .regression_linear import INTERCEPT
-from .results import normal_quantile
 from .summary_tables import (
     DOUBTFUL,
     LEFT_WIDTH,
