@@ -170,7 +170,7 @@ cluster_table <- function(x, digits) {
   for (j in seq_along(terms_of(x))) {
     name <- terms_of(x)[[j]]
     own <- e[e$term == name, ]
-    columns[[name]] <- value_error(own$estimate, own$std_error, digits)
+    columns[[name]] <- value_error(own$estimate, own$std_error, digits, kind_of(x, j))
     if (is_changed(x, j)) {
       column <- as.character(x$coordinates$column[[j]])
       columns[[paste0("-> ", column)]] <- original_text(x$original[[column]], digits)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydpmode.errors import InvalidArgument
 from pydpmode.privacy.grams_options import GramsOptions
+from pydpmode.results.grouped_surface import GroupedSurface
 from pydpmode.results.released_surface import ReleasedSurface
 
 from .handles import Handles
@@ -58,9 +59,12 @@ def source_of(data: Any) -> Any:
     return data
 
 
-def surface_from(state: str) -> ReleasedSurface:
-    """Return the surface of a state, or of a result's state that holds it."""
-    return ReleasedSurface.from_dict(json.loads(state))
+def surface_from(state: str, group: Any = None) -> ReleasedSurface:
+    """Return the surface of a state, or of a result's state that holds it: with groups that of one level."""
+    stored = json.loads(state)
+    if group is None:
+        return ReleasedSurface.from_dict(stored)
+    return GroupedSurface.from_dict(stored["surface"]).at(group)
 
 
 def preview_of(plan: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..budget import Adjacency, Budget, as_number, check_epsilon
+from ..budget import Adjacency, Budget, check_epsilon
 from ..errors import InvalidArgument, LowSignal
 from ..numerics.bandwidth import BandwidthSpec, check_bandwidth
 from ..numerics.cluster_bandwidth import cluster_bandwidth
@@ -30,6 +30,8 @@ from .surface_design import SurfaceRequest
 from .surface_model import (
     SurfaceModel,
     check_seed,
+    rate_inside,
+    refuse_spending,
     warn,
     warn_delta,
     warn_features,
@@ -135,11 +137,7 @@ class ModalClustering(SurfaceModel):
         self._resolution, self._order = None, 2
         self._n_clusters = whole("n_clusters", n_clusters)
         self._n_features = whole("n_features", n_features)
-        self._rate = as_number(false_split_rate, "false_split_rate")
-        if not 0 < self._rate < 1:
-            raise InvalidArgument(
-                f"false_split_rate must be in (0, 1), got {false_split_rate!r}; the default is 0.03"
-            )
+        self._rate = rate_inside(false_split_rate, "false_split_rate", 0.03)
         self._notes = _transform_note(public_transform)
         self._released: ReleasedSurface | None = None
         if self._attach(data, bounds):
@@ -184,11 +182,7 @@ class ModalClustering(SurfaceModel):
         """
         sink: list[str] = []
         if self._surface is not None:
-            if epsilon is not None or delta is not None or seed is not None:
-                raise InvalidArgument(
-                    "a surface is already released and clustering it costs nothing; "
-                    "call fit() without epsilon, delta or seed"
-                )
+            refuse_spending(epsilon, delta, seed, "clustering")
             return self._search(self._surface, "as released", label, sink)
         check_epsilon(epsilon)
         check_seed(seed)

@@ -38,6 +38,8 @@ from .surface_model import (
     SurfaceModel,
     check_seed,
     is_surface,
+    rate_inside,
+    refuse_spending,
     warn,
     warn_delta,
     warn_empty_levels,
@@ -223,11 +225,7 @@ class ModalRegression(SurfaceModel):
         if self._bandwidth == "private":
             raise InvalidArgument("bandwidth='private' is for DensityModes; use 'regression' or numbers")
         self._order, self._n_features = check_order(order), whole("n_features", n_features)
-        self._rate = as_number(false_branch_rate, "false_branch_rate")
-        if not 0 < self._rate < 1:
-            raise InvalidArgument(
-                f"false_branch_rate must be in (0, 1), got {false_branch_rate!r}; the default is 0.05"
-            )
+        self._rate = rate_inside(false_branch_rate, "false_branch_rate", 0.05)
 
     def _set_mechanism(self, mechanism: str, public: ArrayLike | None, grams: GramsOptions | None) -> None:
         if mechanism not in ("surface", "grams"):
@@ -300,11 +298,7 @@ class ModalRegression(SurfaceModel):
         """
         sink: list[str] = []
         if self._given is not None:
-            if epsilon is not None or delta is not None or seed is not None:
-                raise InvalidArgument(
-                    "a surface is already released and fitting it costs nothing; "
-                    "call fit() without epsilon, delta or seed"
-                )
+            refuse_spending(epsilon, delta, seed, "fitting")
             return self._search(self._given, "as released", label, sink)
         check_epsilon(epsilon)
         check_seed(seed)

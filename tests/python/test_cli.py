@@ -265,3 +265,28 @@ def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
     command = f"{sys.executable} -m pydpmode modes --help | head -c 1"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert "internal error" not in done.stderr
+
+
+@pytest.fixture
+def diary(tmp_path: Path) -> str:
+    days = np.datetime64("2024-01-01") + np.random.default_rng(0).normal(150, 20, 900).astype(int)
+    path = tmp_path / "diary.csv"
+    pd.DataFrame({"day": days.astype(str)}).to_csv(path, index=False)
+    return str(path)
+
+
+def test_dates_of_a_csv_file_want_an_option(diary: str, capsys: pytest.CaptureFixture[str]) -> None:
+    job = ["modes", diary, "--columns", "day", "--bounds", "day=2024-01-01:2024-12-31", *SPEND]
+    assert main(job) != 0
+    assert "(on the command line --datetimes NAME)" in capsys.readouterr().err
+    assert main([*job, "--datetimes", "day"]) == 0
+    assert "2024-0" in capsys.readouterr().out
+    assert main(["modes", diary, "--columns", "day", "--bounds", "day=0:100", *SPEND]) == 0
+    assert "columns of dates must be named in datetimes=" in capsys.readouterr().err
+
+
+def test_a_bound_that_is_no_date_either_gets_no_advice_on_dates(
+    diary: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["modes", diary, "--columns", "day", "--bounds", "day=low:high", *SPEND]) != 0
+    assert "datetimes" not in capsys.readouterr().err

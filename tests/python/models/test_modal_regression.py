@@ -550,3 +550,36 @@ def test_names_without_bounds_get_a_hint() -> None:
         dpm.ModalRegression.from_formula("sbp ~ agge", made_up(), bounds=bounds)
     with pytest.raises(errors.UnknownColumn, match="goes to by="):
         dpm.ModalRegression.from_formula("sbp ~ age + sex", made_up(), bounds=bounds)
+
+
+def waits() -> pd.DataFrame:
+    random = np.random.default_rng(6)
+    age = random.uniform(15, 90, 3000)
+    wait = pd.to_timedelta(20 + age / 10 + random.normal(0, 1, 3000), unit="min")
+    return pd.DataFrame({"age": age, "wait": wait})
+
+
+def test_a_response_of_durations_is_told_as_durations() -> None:
+    bounds = {"age": (15, 90), "wait": (pd.Timedelta(0), pd.Timedelta(hours=1))}
+    found = dpm.ModalRegression.from_formula("wait ~ age", waits(), bounds=bounds).fit(2.0, 1e-6, seed=1)
+    there = found.predict({"age": [50.0]})
+    assert abs(there["wait"][0] - pd.Timedelta(minutes=25)) < pd.Timedelta(minutes=1)
+    assert there["wait"][0] == pd.Timedelta(seconds=there["estimate"][0]).round("us")
+    assert there["wait_lower"][0] < there["wait"][0] < there["wait_upper"][0]
+    assert found.mean_curve({"age": [50.0]})["wait"].dtype.kind == "m"
+    told = found.summary().as_text()
+    assert next(line for line in told.split("\n") if line.startswith("Residual scale")).split()[3] in (
+        "min",
+        "s",
+    )
+
+
+def test_the_summary_shows_round_predictor_values() -> None:
+    bounds = {"age": (15, 90), "wait": (pd.Timedelta(0), pd.Timedelta(hours=1))}
+    found = dpm.ModalRegression.from_formula("wait ~ age", waits(), bounds=bounds).fit(2.0, 1e-6, seed=1)
+    lines = found.summary().as_text().split("\n")
+    start = next(k for k, line in enumerate(lines) if line.startswith("age  branch"))
+    shown = [line.split() for line in lines[start + 2 : start + 9]]
+    assert [row[0] for row in shown] == ["20", "30", "40", "50", "60", "70", "80"]
+    middle = found.predict({"age": [50.0]})["estimate"][0] / 60
+    assert float(shown[3][2]) == pytest.approx(middle, abs=0.006)
