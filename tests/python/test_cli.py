@@ -178,6 +178,23 @@ def test_an_output_that_is_no_file_costs_nothing(
     assert '"kind":"charge"' not in ledger.read_text()
 
 
+@pytest.mark.parametrize(
+    "more",
+    [["--json", "r\0.json"], ["--plot", "p\0.png"], ["--ledger", "l\0.jsonl"], ["--n-guess", "9" * 30]],
+    ids=["json", "plot", "ledger", "n_guess"],
+)
+def test_names_with_null_characters_and_counts_beyond_reason(
+    more: list[str], table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adjacency = ["--adjacency", "add_remove"] if more[0] == "--n-guess" else []
+    arguments = ["modes", table, "--bounds", "x=-8:8", "--epsilon", "1", "--delta", "1e-6"]
+    assert main([*arguments, *adjacency, *more]) in (2, 4)
+    shown = capsys.readouterr()
+    assert "error" in shown.err
+    assert "internal" not in shown.err
+    assert not shown.out
+
+
 def test_files_that_are_no_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, content in (("a.csv", ""), ("a.parquet", "no"), ("a.xlsx", "no"), ("s.json", "{}")):
         path = tmp_path / name
