@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .cluster_candidates import Candidates, greedy
-from .cluster_fit import ClusterFit, Clusters, Prior, derivatives, images, normal_equations, refit
+from .cluster_fit import ClusterFit, Clusters, Prior, derivatives, normal_equations, parts_of, refit
 from .cluster_search import losses, nearest_width
 from .cluster_sketch import ClusterSketch
 from .surfaces import FloatArray
@@ -53,7 +53,7 @@ def cluster_errors(sketch: ClusterSketch, prior: Prior, found: Candidates, fit: 
     """Return the errors of a fit."""
     clusters = fit.clusters
     k, d = clusters.centres.shape
-    parts = images(sketch, clusters.centres, clusters.log_widths)
+    parts = parts_of(sketch, clusters)
     jacobian = derivatives(sketch, clusters, parts)
     normal, _ = normal_equations(jacobian, prior, clusters)
     privacy = np.linalg.inv(normal + np.diag(1e-9 * np.diag(normal)))
@@ -81,7 +81,8 @@ def _record_features(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
     generator = np.random.default_rng(_SEED)
     shares = clusters.weights / clusters.weights.sum()
     label = generator.choice(clusters.count, size=_DRAWS, p=shares)
-    noise = generator.standard_normal((_DRAWS, sketch.dimension)) * np.exp(clusters.log_widths)
+    noise = generator.standard_normal((_DRAWS, sketch.dimension))
+    noise = np.einsum("nij,nj->ni", clusters.factors[label], noise)
     phase = sketch.inside(clusters.centres[label] + noise) @ sketch.frequencies
     phase = phase.astype(np.float32)  # a sample's covariance needs no more, and takes a third of the time
     return np.concatenate([np.cos(phase) * sketch.root, np.sin(phase) * sketch.root], axis=1)
