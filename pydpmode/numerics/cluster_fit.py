@@ -147,9 +147,9 @@ def shape_basis(d: int) -> FloatArray:
     for i in range(1, d):
         diagonal = np.concatenate([np.ones(i), [-i], np.zeros(d - i - 1)])
         out.append(np.diag(diagonal / np.sqrt(i * (i + 1))))
-    for i, j in zip(*np.tril_indices(d, -1), strict=True):
+    for row, column in zip(*np.tril_indices(d, -1), strict=True):
         below = np.zeros((d, d))
-        below[i, j] = 1.0
+        below[row, column] = 1.0
         out.append(below)
     basis = np.array(out).reshape(-1, d, d)
     basis.setflags(write=False)

@@ -24,7 +24,7 @@ from .surfaces import FloatArray
 _AXIS_FREEDOM = 0.2
 # Columns from which clusters get shapes of their own, and how many deviations at most: beyond, the search
 # would take too long.
-_SHAPE_DIMENSIONS, _MOST_DEVIATIONS, _SHAPE_STEPS = 4, 600, 25
+_SHAPE_DIMENSIONS, _MOST_DEVIATIONS, _SHAPE_STEPS = 4, 400, 12
 _OWN = 0.5  # part of a cluster's own shape in the distances to its centre
 _MODE_STARTS, _SPARE_STARTS, _START_STEPS = 16, 3, 4
 

@@ -221,7 +221,7 @@ class ClusteringResults(Results):
 
     @property
     def spread(self) -> pd.DataFrame:
-        """Fitted covariance of the records of a cluster about its centre, mean over clusters (NaN for modes)."""
+        """Fitted covariance of a cluster's records about its centre, mean over clusters (NaN for modes)."""
         names = list(self.columns)
         return pd.DataFrame(self.cluster_set.covariance.copy(), index=names, columns=names)
 

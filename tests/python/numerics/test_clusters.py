@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,9 +18,10 @@ from pydpmode.numerics.cluster_fit import (
     images,
     normal_equations,
     refit,
+    shape_basis,
 )
 from pydpmode.numerics.cluster_pilot import pilot
-from pydpmode.numerics.cluster_set import fit_clusters, mode_starts
+from pydpmode.numerics.cluster_set import fit_clusters, mode_starts, nearest_cluster
 from pydpmode.numerics.cluster_sketch import ClusterSketch
 from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
 from pydpmode.numerics.feature_sums import feature_sum
@@ -54,9 +57,13 @@ def some_fit(d: int = 2):
     return sketch, prior, Clusters(np.array([0.3, 0.4, 0.3]), at, np.log(0.6 * spread))
 
 
-@pytest.mark.parametrize("d", [2, 4])
-def test_derivatives_are_those_of_the_objective(d: int) -> None:
+@pytest.mark.parametrize(("d", "own"), [(2, False), (4, False), (2, True), (4, True)])
+def test_derivatives_are_those_of_the_objective(d: int, own: bool) -> None:
     sketch, prior, clusters = some_fit(d)
+    if own:
+        clusters = clusters.shaped()
+        odd = 0.2 * np.random.default_rng(0).normal(size=clusters.deviations.shape)
+        clusters = replace(clusters, deviations=odd)
     fit, parts = evaluate(sketch, prior, clusters)
     jacobian = derivatives(sketch, clusters, parts)
     _, pull = normal_equations(jacobian, prior, clusters)
@@ -64,9 +71,11 @@ def test_derivatives_are_those_of_the_objective(d: int) -> None:
     k = clusters.count
 
     def moved(position: int, step: float) -> float:
-        theta = np.concatenate([clusters.weights, clusters.centres.T.ravel(), clusters.log_widths])
+        shapes = clusters.deviations.T.ravel()
+        theta = np.concatenate([clusters.weights, clusters.centres.T.ravel(), clusters.log_widths, shapes])
         theta[position] += step
-        new = Clusters(theta[:k], theta[k : k + k * d].reshape(d, k).T, theta[k + k * d :])
+        weights, centres, widths, shapes = np.split(theta, [k, k + k * d, k + k * d + d])
+        new = Clusters(weights, centres.reshape(d, k).T, widths, shapes.reshape(-1, k).T)
         return evaluate(sketch, prior, new)[0].objective
 
     for position in range(slope.size):
@@ -127,6 +136,58 @@ def test_errors_against_repeated_noise_and_samples() -> None:
         shares.append((found.shares - 1 / 3) ** 2 / variance)
     assert 0.7 < np.mean(ratios) < 1.4
     assert 0.6 < np.mean(shares) < 1.5
+
+
+def crossed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return two clusters of one volume that are long in different directions, labels and covariances."""
+    generator = np.random.default_rng(seed)
+    sds = np.array([[0.5, 1.4, 0.5, 0.5], [0.5, 0.5, 0.5, 1.4]])
+    labels = generator.integers(0, 2, n)
+    centres = np.array([[-0.9, 0, 0, 0], [0.9, 0, 0, 0]])
+    return centres[labels] + sds[labels] * generator.normal(size=(n, 4)), labels, sds**2
+
+
+def test_the_basis_of_shapes_keeps_the_volume() -> None:
+    for d in range(1, 9):
+        basis = shape_basis(d)
+        assert len(basis) == d - 1 + d * (d - 1) // 2
+        assert np.abs(np.trace(basis, axis1=1, axis2=2)).max(initial=0.0) < 1e-12
+        gram = np.tensordot(basis, basis, axes=([1, 2], [1, 2]))
+        assert gram == pytest.approx(np.eye(len(basis)), abs=1e-12)
+
+
+def test_own_shapes_are_found_and_distances_follow_them() -> None:
+    x, labels, variances = crossed(8000, 1)
+    found = fit_clusters(make_surface(x, 1.2, 3.0, 1), 2)
+    order = np.argsort(found.centres[:, 0])
+    assert np.abs(found.centres[order][:, 0] - [-0.9, 0.9]).max() < 0.15
+    fitted = np.diagonal(found.shapes[order], axis1=1, axis2=2)
+    assert fitted == pytest.approx(variances, rel=0.35)
+    assert found.covariance == pytest.approx(np.tensordot(found.shares, found.shapes, axes=1))
+    scale = np.full(4, 0.7)
+    own = np.mean(np.argsort(order)[nearest_cluster(found, x, scale)] == labels)
+    common = replace(found, shapes=np.full_like(found.shapes, np.nan))
+    plain = np.mean(np.argsort(order)[nearest_cluster(common, x, scale)] == labels)
+    assert own > plain + 0.01
+
+
+def test_shapes_stay_common_where_noise_hides_them() -> None:
+    x, _, _ = crossed(2000, 2)
+    found = fit_clusters(make_surface(x, 1.2, 200.0, 2), 2)
+    assert found.shapes[0] == pytest.approx(found.shapes[1], abs=0.1 * np.trace(found.covariance) / 4)
+    few = fit_clusters(make_surface(x[:, :3], 1.2, 3.0, 2), 2)
+    assert np.isnan(few.shapes).all()
+
+
+def test_errors_of_centres_with_own_shapes() -> None:
+    ratios = []
+    for seed in range(10):
+        x, _, _ = crossed(2500, 100 + seed)
+        found = fit_clusters(make_surface(x, 1.2, 6.0, seed, pairs=400), 2)
+        truth = np.array([[-0.9, 0, 0, 0], [0.9, 0, 0, 0]])[np.argsort(np.argsort(found.centres[:, 0]))]
+        stated = np.einsum("kii->ki", found.covariance_privacy + found.covariance_sampling)
+        ratios.append((found.centres - truth) ** 2 / stated)
+    assert 0.6 < np.mean(ratios) < 1.5
 
 
 def test_pure_noise_is_one_cluster_with_no_false_company() -> None:
