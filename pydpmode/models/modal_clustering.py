@@ -53,8 +53,9 @@ class ModalClustering(SurfaceModel):
 
     Centres are either those of a mixture of Gaussian clusters of one common shape (four or more columns: of
     own shapes and one volume) that is fitted to the released vector itself (`centres="fit"`: a likelihood
-    fit, which undoes the smoothing of the kernel), or modes of the released surface (`centres="modes"`). Both are post-processing of the one release, as are
-    shares, standard errors and the assignment of new points.
+    fit, which undoes the smoothing of the kernel), or modes of the released surface (`centres="modes"`).
+    Both are post-processing of the one release, as are shares, standard errors and the assignment of new
+    points.
 
     Parameters
     ----------

@@ -94,7 +94,11 @@ class ClusterSet:
 
 
 def fit_clusters(
-    surface: Any, n_clusters: int | None = None, *, false_split_rate: float = 0.03
+    surface: Any,
+    n_clusters: int | None = None,
+    *,
+    false_split_rate: float = 0.03,
+    own_shapes: bool = True,
 ) -> ClusterSet:
     """Fit Gaussian clusters to the coefficients of a surface.
 
@@ -108,6 +112,8 @@ def fit_clusters(
         Their number; found when omitted.
     false_split_rate : float
         Chance that pure noise would add a cluster.
+    own_shapes : bool
+        False keeps the common shape in four and more columns as well.
     """
     sketch, middle, spread = pilot_of(surface)
     prior = Prior(middle, spread, axis_freedom=_AXIS_FREEDOM)
@@ -118,7 +124,8 @@ def fit_clusters(
     else:
         fit = fit_known(sketch, prior, found, n_clusters)
     d = sketch.dimension
-    if d >= _SHAPE_DIMENSIONS and fit.clusters.count * len(shape_basis(d)) <= _MOST_DEVIATIONS:
+    few = fit.clusters.count * len(shape_basis(d)) <= _MOST_DEVIATIONS
+    if own_shapes and few and d >= _SHAPE_DIMENSIONS:
         fit = refit(sketch, prior, fit.clusters.shaped(), _SHAPE_STEPS)
     errors = cluster_errors(sketch, prior, found, fit)
     clusters = fit.clusters
