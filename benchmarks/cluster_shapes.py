@@ -5,7 +5,7 @@
     python benchmarks/cluster_shapes.py --csv Satellite.csv 4 --csv LetterRecognition.csv 6
 
 Made-up families: `mixture` (Gaussian clusters of different shapes and sizes), `skewed` (gamma clusters),
-`heavy` (Student's t with four degrees of freedom), `lobes` (each cluster three bumps), `large` (ten thousand
+`heavy` (Student's t with four degrees of freedom), `lobes` (each cluster three bumps), `large` (five thousand
 rows in eight columns); and scikit-learn's `wine` and `cancer`. `--csv FILE COLUMNS` adds a table with its
 labels in the one column that is not numeric, 2,500 rows a run, such as those of the R package mlbench.
 All are standardised, whitened by principal components and taken as they are: this is a study of the fit,
@@ -41,7 +41,7 @@ from pydpmode.numerics.cluster_set import ClusterSet, fit_clusters, nearest_clus
 
 SEED = 79_000
 EPSILONS = (0.25, 1.0, 5.0)
-RUNS = 5
+RUNS = 4
 DELTA = 1e-5
 CSV_ROWS = 2500
 RESULTS = Path(__file__).parent / "results" / "cluster_shapes.csv"
@@ -100,7 +100,7 @@ FAMILIES: dict[str, tuple[Callable[[int], Table], int]] = {
     "skewed": (skewed, 6),
     "heavy": (heavy, 4),
     "lobes": (lobes, 5),
-    "large": (partial(from_mixture, d=8, count=10, n=10_000), 8),
+    "large": (partial(from_mixture, d=8, count=10, n=5000), 8),
     "cancer": (lambda _: load_breast_cancer(return_X_y=True), 4),
     "wine": (lambda _: load_wine(return_X_y=True), 4),
 }
