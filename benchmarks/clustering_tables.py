@@ -8,19 +8,20 @@
     python benchmarks/clustering_tables.py docs       # docs/clustering.md anew from the CSV files
     python benchmarks/clustering_tables.py tuning     # made-up mixtures that constants were set on
 
-`--quick`: fewer cells and runs, nothing written. Rows go to benchmarks/results/clustering_TABLE.csv, each as
-soon as it is there; rows of other methods and cells stay. So parts can be run alone: `digits --only fit`,
-`digits --only fit,modes --epsilons 0.5,2.5`, `gaussian --dimensions 5,6`, `--runs 5`. The data of mnist and
-hsct are fetched (fetch_data.py); where they cannot be had, the table is skipped and the reason printed.
+`--quick`: fewer cells, runs and methods, nothing written. Rows go to benchmarks/results/clustering_TABLE.csv,
+each as soon as it is there; rows of other methods and cells stay. So parts can be run alone:
+`digits --only fit`, `digits --only fit,modes --epsilons 0.5,2.5`, `hsct --sizes 9928`, `--runs 5`. The data
+of mnist and hsct are fetched (fetch_data.py); where they cannot be had, the table is skipped and the reason
+printed.
 
 Methods: `fit` and `modes` are `ModalClustering` with the number of clusters given, K; `unknown` (only when
 asked for) is `fit` without it. `dp_kmeans` is diffprivlib's KMeans with the same bounds and epsilon (pure DP,
 its own neighbouring relation). Not private: `kmeans` is scikit-learn's; `mean_shift` is too, with a bandwidth
 that is chosen by the number of clusters and never by the classes (`mean_shift` below), and `kms` is that of
 the R package ks with its own bandwidth. Every method gets the same rows, except that `mean_shift` and, in
-more than two columns, `kms` get a sample of at most 10,000 and 2,000; other rows get the nearest centre, and
+more than two columns, `kms` get a sample of at most 5,000 and 1,000; other rows get the nearest centre, and
 the cluster of the nearest row of the sample. Methods that are not private have one run where the rows are the
-same in every run, and `kms` has five at n = 5000.
+same in every run; otherwise `kms` has three, and one at n = 5000.
 
 Errors of the centres (`mse`) are to the true class means (blobs: true centres), by optimal assignment, in the
 units before whitening. Seconds are of processor time, those of `mean_shift` with the search for its
@@ -59,7 +60,8 @@ Row = dict[str, object]
 
 TUNING_SEED, REPORTING_SEED = 70_000, 300_000
 RUNS, QUICK_RUNS = 20, 3
-SLOW_ROWS, SLOW_RUNS = 5000, 5  # of ks::kms, whose time grows with the square of the rows
+SLOW_ROWS = 5000
+KMS_RUNS, SLOW_RUNS = 3, 1  # of ks::kms, whose time grows with the square of the rows
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "clustering.md"
 BEGIN, END = "<!-- tables begin -->", "<!-- tables end -->"
@@ -72,7 +74,7 @@ EPSILONS = {
 }
 MEASURES = ("ari", "nmi", "mse", "clusters", "seconds")
 QUANTILES = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
-SHIFTED_ROWS = 10_000
+SHIFTED_ROWS = 5000
 GAUSSIAN_CELLS = ((2000, 1.0), (2000, 5.0), (20_000, 1.0))
 
 
@@ -166,6 +168,7 @@ PLAIN: dict[str, Callable[[Data, int], Outcome | None]] = {
 }
 METHODS = (*PLAIN, *PRIVATE)
 DEFAULT = tuple(name for name in METHODS if name != "unknown")
+QUICK = ("kmeans", "fit", "modes", "dp_kmeans")
 
 
 # -- tables --------------------------------------------------------------------------------------------
@@ -200,8 +203,10 @@ def table(
 
     def rows(method: str) -> Iterator[Row]:
         if method in PLAIN:
-            few = method == "kms" and len(sets[0].rows) >= SLOW_ROWS
-            chosen = sets[: 1 if same else SLOW_RUNS if few else runs]
+            most = runs
+            if method == "kms":
+                most = min(runs, SLOW_RUNS if len(sets[0].rows) >= SLOW_ROWS else KMS_RUNS)
+            chosen = sets[: 1 if same else most]
             found = [(data, PLAIN[method](data, seed + run)) for run, data in enumerate(chosen)]
             done = [(data, outcome) for data, outcome in found if outcome is not None]
             if done:
@@ -235,7 +240,7 @@ def families(name: str, quick: bool) -> Iterator[tuple[Row, Callable[[int], Data
 def gaussian_table(dimensions: tuple[int, ...], runs: int, seed: int) -> Iterator[Row]:
     """Yield how often the unknown-number fit finds more than one cluster in one correlated Gaussian."""
     for d in dimensions:
-        for n, epsilon in GAUSSIAN_CELLS:
+        for n, epsilon in GAUSSIAN_CELLS[: 2 if d > 2 else 3]:
             sets = ((seed + run, gaussian(n, d, seed + run)) for run in range(runs))
             split = [len(ours(data, epsilon, 1e-6, at, None, "fit").centres) > 1 for at, data in sets]
             share = float(np.mean(split))
@@ -323,10 +328,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few cells and runs; nothing is written")
     parser.add_argument("--only", default="", metavar="METHODS", help=f"of {','.join(METHODS)}")
     parser.add_argument("--epsilons", default="", help="other than the table's own")
+    parser.add_argument("--sizes", default="", help="n of blobs and hsct, of the table's own")
     parser.add_argument("--dimensions", default="1,2,3,4,5,6", help="of gaussian")
     parser.add_argument("--runs", type=int, help=f"in a cell ({RUNS})")
     options = parser.parse_args()
-    options.methods = tuple(part for part in options.only.split(",") if part) or DEFAULT
+    options.methods = tuple(part for part in options.only.split(",") if part)
+    options.methods = options.methods or (QUICK if options.quick else DEFAULT)
     if unknown := set(options.methods) - set(METHODS):
         parser.error(f"no method is called {', '.join(sorted(unknown))}")
     return options
@@ -344,7 +351,10 @@ def rows_of(options: argparse.Namespace) -> Iterator[Row]:
     epsilons = tuple(float(part) for part in options.epsilons.split(",") if part) or epsilons
     delta = 1e-6 if name == "blobs" else 1e-5
     seed = TUNING_SEED if name == "tuning" else REPORTING_SEED
+    sizes = {int(part) for part in options.sizes.split(",") if part}
     for cell, make in families(name, quick):
+        if sizes and cell.get("n") not in sizes:
+            continue
         rows = table(make, cell, epsilons, delta, runs, seed)
         for method in options.methods:
             yield from rows(method)

@@ -11,7 +11,7 @@ reference       `DensityModes(bandwidth="reference")`: one public bandwidth
 mean_shift      `pydpmode.MeanShift` with its own bandwidth from the rows: NOT private
 sklearn         scikit-learn's `MeanShift(bin_seeding=True)`, the tenth quantile of the distances: NOT private
 kms             `kms` of the R package ks with its plug-in bandwidth (ks_modes.R): NOT private. Skipped where
-                R or ks is not there. Ten runs, and five at n = 5000, where one takes most of a minute
+                R or ks is not there. Three runs, and one at n = 5000, where one takes most of a minute
 
 `mse` is equation (14) of the paper; `exact`, `missed`, `false` as in accuracy.py. `seconds`: processor time
 of release and reading, or of the fit, that of `kms` as R tells it. Standard errors (`_se`) are over runs.
@@ -42,7 +42,7 @@ FIELDS += ("seconds", "seconds_se")
 PLAIN, RULES = ("mean_shift", "sklearn", "kms"), ("ladder", "reference")
 METHODS = (*PLAIN, *RULES)
 SLOW_ROWS = 5000
-KMS_RUNS, SLOW_RUNS = 10, 5
+KMS_RUNS, SLOW_RUNS = 3, 1
 QUICK_RUNS = 5
 QUICK = ((1000, (1.0,)), (5000, (0.5,)))
 
