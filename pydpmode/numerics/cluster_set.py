@@ -103,13 +103,15 @@ def fit_clusters(
     prior = Prior(middle, spread, axis_freedom=_AXIS_FREEDOM)
     found = candidates(surface, sketch, prior)
     evidence = threshold = math.nan
+    reseated = False
     if n_clusters is None:
         found = found.joined(box_candidates(sketch, prior))
         fit, evidence, threshold = fit_unknown(sketch, prior, found, false_split_rate)
     else:
-        fit = fit_known(sketch, prior, found, n_clusters)
-        fit, found = reseat(sketch, prior, found, fit)
-    errors = cluster_errors(sketch, prior, found, fit)
+        best = fit_known(sketch, prior, found, n_clusters)
+        fit, found = reseat(sketch, prior, found, best)
+        reseated = fit is not best
+    errors = cluster_errors(sketch, prior, found, fit, reseated=reseated)
     clusters = fit.clusters
     order = np.argsort(-clusters.weights, kind="stable")
     turn = sketch.unit[:, None] * sketch.rotation
