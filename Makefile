@@ -64,7 +64,7 @@ $(LOWER)/.test-$(KEY): | $(LOWER)/.made-$(KEY)
 	@touch $@
 
 $(BENCH)/.run-$(KEY): | $(BENCH)/.made-$(KEY)
-	$(BENCH)/$(INSTALL) --editable '.[plot,peers]'
+	$(BENCH)/$(INSTALL) --editable '.[plot,peers,fast]'
 	@touch $@
 
 demo: $(MAIN)/.run-$(KEY)

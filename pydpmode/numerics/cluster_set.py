@@ -10,11 +10,12 @@ import numpy as np
 
 from ..errors import InvalidArgument
 from .cluster_bandwidth import SCALE_SHARE
-from .cluster_candidates import candidates, greedy
+from .cluster_candidates import box_candidates, candidates, greedy
 from .cluster_errors import ClusterErrors, cluster_errors
 from .cluster_fit import Prior, refit, shape_basis
 from .cluster_number import fit_unknown
 from .cluster_pilot import pilot
+from .cluster_reseat import reseat
 from .cluster_search import fit_known
 from .cluster_sketch import ClusterSketch
 from .mode_candidates import GRID_DIMENSIONS, nearest
@@ -119,15 +120,19 @@ def fit_clusters(
     prior = Prior(middle, spread, axis_freedom=_AXIS_FREEDOM)
     found = candidates(surface, sketch, prior)
     evidence = threshold = math.nan
+    reseated = False
     if n_clusters is None:
+        found = found.joined(box_candidates(sketch, prior))
         fit, evidence, threshold = fit_unknown(sketch, prior, found, false_split_rate)
     else:
-        fit = fit_known(sketch, prior, found, n_clusters)
+        best = fit_known(sketch, prior, found, n_clusters)
+        fit, found = reseat(sketch, prior, found, best)
+        reseated = fit is not best
     d = sketch.dimension
     few = fit.clusters.count * len(shape_basis(d)) <= _MOST_DEVIATIONS
     if own_shapes and few and d >= _SHAPE_DIMENSIONS:
         fit = refit(sketch, prior, fit.clusters.shaped(), _SHAPE_STEPS)
-    errors = cluster_errors(sketch, prior, found, fit)
+    errors = cluster_errors(sketch, prior, found, fit, reseated=reseated)
     clusters = fit.clusters
     order = np.argsort(-clusters.weights, kind="stable")
     turn = sketch.unit[:, None] * sketch.rotation

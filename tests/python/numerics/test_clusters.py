@@ -9,7 +9,7 @@ import pytest
 
 from pydpmode.errors import InvalidArgument
 from pydpmode.numerics.cluster_bandwidth import cluster_bandwidth
-from pydpmode.numerics.cluster_candidates import nonnegative_weights
+from pydpmode.numerics.cluster_candidates import candidates, nonnegative_weights
 from pydpmode.numerics.cluster_fit import (
     Clusters,
     Prior,
@@ -21,7 +21,9 @@ from pydpmode.numerics.cluster_fit import (
     shape_basis,
 )
 from pydpmode.numerics.cluster_pilot import pilot
-from pydpmode.numerics.cluster_set import fit_clusters, mode_starts, nearest_cluster
+from pydpmode.numerics.cluster_reseat import reseat, weighted_kmeans
+from pydpmode.numerics.cluster_search import fit_known
+from pydpmode.numerics.cluster_set import fit_clusters, mode_starts, nearest_cluster, pilot_of
 from pydpmode.numerics.cluster_sketch import ClusterSketch
 from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
 from pydpmode.numerics.feature_sums import feature_sum
@@ -238,3 +240,53 @@ def test_nonnegative_weights() -> None:
     rows = np.array([[1.0, 0, 0], [1.0, 1.0, 0]])
     assert nonnegative_weights(rows, np.array([2.0, 1.0, 5.0])) == pytest.approx([1, 1], abs=1e-4)
     assert nonnegative_weights(rows, np.array([1.0, -2.0, 0.0])) == pytest.approx([1, 0], abs=1e-4)
+
+
+def skewed(d: int, k: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return clusters near the walls of the box, of unequal shares and widths, some half normal."""
+    generator = np.random.default_rng(seed)
+    shares = np.maximum(generator.dirichlet(np.ones(k)), 0.03)
+    label = generator.choice(k, n, p=shares / shares.sum())
+    low = generator.random((k, d)) < 0.5
+    middle = np.where(low, generator.uniform(0, 0.3, (k, d)), generator.uniform(0.6, 0.9, (k, d)))
+    sd, noise = generator.uniform(0.03, 0.14, (k, d)), generator.normal(size=(n, d))
+    half = (generator.random((k, d)) < 0.4)[label]
+    x = middle[label] + sd[label] * np.where(half, 1.3 * np.abs(noise), noise)
+    x = 8 * np.clip(x, 0, 1) - 4
+    return x, np.array([x[label == j].mean(axis=0) for j in range(k)])
+
+
+@pytest.mark.parametrize(("d", "k", "seed"), [(3, 4, 0), (5, 4, 8)])
+def test_small_clusters_far_away_are_not_passed_over(d: int, k: int, seed: int) -> None:
+    x, centres = skewed(d, k, 10_000, seed)
+    surface = make_surface(x, 0.8, 4.0, 1, pairs=1500)
+    sketch, middle, spread = pilot_of(surface)
+    prior = Prior(middle, spread, axis_freedom=0.2)
+    found = candidates(surface, sketch, prior)
+    best = fit_known(sketch, prior, found, k)
+    assert off(centres, sketch.to_columns(best.clusters.centres)).max() > 2
+    told = fit_clusters(surface, k)
+    assert off(centres, told.centres).max() < 1
+    assert told.stability.min() >= 0.8
+
+
+def test_a_fit_that_leaves_nothing_far_off_stays() -> None:
+    x, _ = three(4, 20_000, 2)
+    surface = make_surface(x, 0.8, 4.0, 2)
+    sketch, middle, spread = pilot_of(surface)
+    prior = Prior(middle, spread, axis_freedom=0.2)
+    found = candidates(surface, sketch, prior)
+    fit = fit_known(sketch, prior, found, 3)
+    assert reseat(sketch, prior, found, fit) == (fit, found)
+
+
+def test_kmeans_of_weighted_points() -> None:
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0], [9.0, 10.0], [20.0, 0.0]])
+    masses = np.array([3.0, 1.0, 1.0, 1.0, 2.0])
+    centres, least = weighted_kmeans(points, masses, 3)
+    assert sorted(centres.tolist()) == [[0.25, 0.0], [9.0, 9.5], [20.0, 0.0]]
+    assert least == pytest.approx(3 * 0.25**2 + 0.75**2 + 2 * 0.5**2)
+
+
+def off(centres: np.ndarray, found: np.ndarray) -> np.ndarray:
+    return np.sqrt(((centres[:, None] - found) ** 2).sum(axis=2)).min(axis=1)
