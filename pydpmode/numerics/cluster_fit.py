@@ -307,7 +307,8 @@ def _moved(clusters: Clusters, step: FloatArray, sketch: ClusterSketch, prior: P
     k, d = clusters.centres.shape
     centre_step = np.clip(step[k : k + k * d].reshape(d, k).T, -_LONGEST, _LONGEST)
     width_step = np.clip(step[k + k * d : k + k * d + d], -_FATTEST, _FATTEST)
-    shape_step = np.clip(step[k + k * d + d :].reshape(-1, k).T, -_MOST_CHANGE, _MOST_CHANGE)
+    shape_step = step[k + k * d + d :].reshape(clusters.deviations.shape[1], k).T
+    shape_step = np.clip(shape_step, -_MOST_CHANGE, _MOST_CHANGE)
     low, high = np.log(_NARROWEST * prior.spread), np.log(_WIDEST * prior.spread)
     return Clusters(
         np.maximum(clusters.weights + step[:k], _LEAST_WEIGHT),

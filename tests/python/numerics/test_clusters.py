@@ -94,6 +94,13 @@ def test_a_refit_never_rises_and_finds_the_centres() -> None:
     assert np.abs(sketch.to_columns(after.clusters.centres) - truth).max() < 0.15
 
 
+def test_a_refit_of_no_clusters_leaves_the_sketch() -> None:
+    sketch, prior, clusters = some_fit()
+    none = refit(sketch, prior, clusters.only(np.zeros(3, dtype=np.bool_)))
+    assert none.clusters.count == 0
+    assert none.residual == pytest.approx(sketch.target)
+
+
 def test_the_image_of_a_cluster_is_the_mean_of_its_records() -> None:
     sketch, _, _ = some_fit(4)
     middle = sketch.from_columns(np.zeros((1, 4)))
