@@ -109,7 +109,7 @@ def cells(rows: Iterable[Row]) -> list[tuple[str, str]]:
 # -- Tables 2 and 3: modes ------------------------------------------------------------------------------
 
 
-PLAIN = ("mean_shift", "sklearn")
+PLAIN = ("mean_shift", "sklearn", "kms")
 
 
 def mode_rows(density: str, n: str, epsilon: str) -> dict[str, Row | None]:
@@ -138,8 +138,8 @@ def modes(density: str) -> str:
 
 def modes_plain(density: str) -> str:
     """Return what mean shift finds without privacy, which does not depend on epsilon."""
-    heads = ["n", "paper: mean shift", "mean shift", "exact", "scikit-learn", "exact"]
-    heads += ["s: paper", "s: mean shift", "s: scikit-learn"]
+    heads = ["n", "paper: mean shift", "mean shift", "exact", "scikit-learn", "exact", "`ks::kms`", "exact"]
+    heads += ["s: paper", "s: mean shift", "s: scikit-learn", "s: `ks::kms`"]
     lines = []
     for n in dict.fromkeys(r["n"] for r in read("paper/modes")):
         paper = find(read("paper/modes"), density=density, n=n)
@@ -279,6 +279,17 @@ MEASURES = {
     "seconds": "Seconds",
 }
 
+CLUSTER_COLUMNS = (
+    ("paper: DP-GRAMS-C", "DP-GRAMS-C", "paper"),
+    ("`fit`", "fit", "ours"),
+    ("`modes`", "modes", "ours"),
+    ("paper: DP-k-means", "DP-k-Means", "paper"),
+    ("diffprivlib", "dp_kmeans", "ours"),
+    ("k-means", "kmeans", "ours"),
+    ("mean shift", "mean_shift", "ours"),
+    ("`ks::kms`", "kms", "ours"),
+)
+
 
 def clusters(name: str) -> str:
     """Return the tables of one data set, one for each measure; the paper's alone without others."""
@@ -288,8 +299,8 @@ def clusters(name: str) -> str:
         return paper_clusters(paper)
     places = cells(paper) or cells(r for r in ours if r["epsilon"])
     sized = any(n for n, _ in places)
-    heads = ["n"] * sized + ["epsilon", "paper: DP-GRAMS-C", "`fit`", "`modes`"]
-    heads += ["paper: DP-k-means", "diffprivlib", "k-means", "mean shift"]
+    columns = {h: (m, source) for h, m, source in CLUSTER_COLUMNS if paper or source == "ours"}
+    heads = ["n"] * sized + ["epsilon", *columns]
     out = []
     for measure, title in MEASURES.items():
         lines = []
@@ -297,8 +308,7 @@ def clusters(name: str) -> str:
             theirs = {r["method"]: r for r in paper if (r["n"], r["epsilon"]) == (n, epsilon)}
             rows = [r for r in ours if not sized or same(r["n"], n)]
             by = {r["method"]: r for r in rows if not r["epsilon"] or same(r["epsilon"], epsilon)}
-            chosen = [theirs.get("DP-GRAMS-C"), by.get("fit"), by.get("modes"), theirs.get("DP-k-Means")]
-            chosen += [by.get(m) for m in ("dp_kmeans", "kmeans", "mean_shift")]
+            chosen = [(theirs if source == "paper" else by).get(m) for m, source in columns.values()]
             lines.append([n] * sized + [epsilon, *(figure(row, measure) for row in chosen)])
         out.append(f"**{title}**\n\n{table(heads, lines)}")
     return "\n\n".join(out)

@@ -53,10 +53,11 @@ _FAINT = 3.0  # evidence in standard deviations below which a cluster may be noi
 class ModalClustering(SurfaceModel):
     """Clusters in 1 to 8 numeric columns, from one release of their density surface.
 
-    Centres are either those of a mixture of Gaussian clusters of one common shape that is fitted to the
-    released vector itself (`centres="fit"`: a likelihood fit, which undoes the smoothing of the kernel), or
-    modes of the released surface (`centres="modes"`). Both are post-processing of the one release, as are
-    shares, standard errors and the assignment of new points.
+    Centres are either those of a mixture of Gaussian clusters of one common shape (four or more columns: of
+    own shapes and one volume) that is fitted to the released vector itself (`centres="fit"`: a likelihood
+    fit, which undoes the smoothing of the kernel), or modes of the released surface (`centres="modes"`).
+    Both are post-processing of the one release, as are shares, standard errors and the assignment of new
+    points.
 
     Parameters
     ----------

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..budget import PrivacySpent
-from ..numerics.cluster_set import ClusterSet
-from ..numerics.mode_candidates import nearest
+from ..numerics.cluster_set import ClusterSet, nearest_cluster
 from ..numerics.mode_set import IntArray
 from ..numerics.surfaces import FloatArray, Surface
 from .assignment import basin_of, check_method, label_rows
@@ -37,6 +36,7 @@ _SHAPES: Mapping[str, str] = MappingProxyType(
         "covariance_privacy": "kdd",
         "covariance_sampling": "kdd",
         "covariance": "dd",
+        "shapes": "kdd",
         "significance": "k",
         "stability": "k",
     }
@@ -211,9 +211,18 @@ class ClusteringResults(LocatedResults[Source]):
 
     @property
     def spread(self) -> pd.DataFrame:
-        """Fitted covariance of the records of any one cluster about its centre (NaN for modes)."""
+        """Fitted covariance of a cluster's records about its centre, mean over clusters (NaN for modes)."""
         names = list(self.columns)
         return pd.DataFrame(self.cluster_set.covariance.copy(), index=names, columns=names)
+
+    @property
+    def shapes(self) -> pd.DataFrame:
+        """Fitted covariance of every cluster's records about its centre, one row per (cluster, column).
+
+        NaN for modes and in fewer than four columns, where clusters share one shape (`spread`).
+        """
+        values = self.cluster_set.shapes.reshape(-1, len(self.columns)).copy()
+        return pd.DataFrame(values, index=self._pairs(), columns=list(self.columns))
 
     @property
     def labels_(self) -> NoReturn:
@@ -261,8 +270,8 @@ class ClusteringResults(LocatedResults[Source]):
             "log(wage)"); other columns are ignored. An array has one column per coordinate, in the order of
             `columns`. Values outside the box count as at its boundary.
         method : {"nearest", "basin"}
-            Nearest centre, distances in bandwidths; or the centre in whose basin of the surface the point
-            lies.
+            Nearest centre, distances in bandwidths or, where clusters have own shapes (`shapes`), in
+            distances that follow them; or the centre in whose basin of the surface the point lies.
 
         Returns
         -------
@@ -279,7 +288,7 @@ class ClusteringResults(LocatedResults[Source]):
         return label_rows(new, self.coordinates, self.facts, self.n_clusters, assign, "cluster")
 
     def _nearest(self, points: FloatArray) -> IntArray:
-        return nearest(points, self.cluster_set.centres, self.facts.bandwidth)
+        return nearest_cluster(self.cluster_set, points, self.facts.bandwidth)
 
     def _basins(self, points: FloatArray) -> IntArray:
         return basin_of(self.surface, self.cluster_set.centres, points)
@@ -342,7 +351,9 @@ class ClusteringResults(LocatedResults[Source]):
     def _own_fields(cls, data: Mapping[str, Any], dimension: int) -> dict[str, Any]:
         stored = data["clusters"]
         sizes = {"k": len(stored["shares"]), "d": dimension}
-        arrays = read_arrays(stored, _SHAPES, sizes)
+        # Results saved before clusters had shapes of their own lack them.
+        unknown = np.full((sizes["k"], dimension, dimension), np.nan).tolist()
+        arrays = read_arrays({"shapes": unknown, **stored}, _SHAPES, sizes)
         kind, wanted = data["centres_kind"], data.get("n_clusters_requested")
         if kind not in ("fit", "modes"):
             raise ValueError("unknown kind of centres")

@@ -176,10 +176,12 @@ def _notes(result: ClusteringResults, level: float) -> Iterator[str]:
         yield spent.statement()
     yield from long_facts(result)
     if result.centres_kind == "fit":
+        own = np.isfinite(result.cluster_set.shapes).all()
         yield (
             f"Standard errors and {100 * level:g}% intervals hold the privacy noise and the sampling of the "
-            "records, for the centres of Gaussian clusters of one common shape. Where clusters have other "
-            "shapes those differ from the clusters' means."
+            f"records, for the centres of Gaussian clusters of one common {'volume' if own else 'shape'}. "
+            f"Where clusters have other {'densities' if own else 'shapes'} those differ from the clusters' "
+            "means."
         )
         yield (
             "Evidence z: loss of fit without the cluster, in standard deviations of the noise. Again: share "
