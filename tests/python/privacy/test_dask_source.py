@@ -179,7 +179,7 @@ def test_an_array_chunk_of_another_kind_is_named() -> None:
     for bad, match in (
         (values[:100].astype("f4"), "partition 1 holds the array as float32"),
         (values[:100, :1], "partition 1 has 2 dimensions or another width"),
-        (values[:90], "no longer have the 200 rows"),
+        (values[:90], "another number of rows than was counted before"),
     ):
         study = da.concatenate([chunk(values[:100]), chunk(bad)])
         refused(study, match, columns=["a", "b"])
