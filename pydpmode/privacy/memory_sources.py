@@ -138,7 +138,7 @@ class ListColumn:
 
     def fill(self, start: int, out: FloatArray) -> None:
         """Write rows start, start + 1, ... into `out`."""
-        out[:] = [_number_or_nan(value) for value in self._values[start : start + len(out)]]
+        out[:] = [number_or_nan(value) for value in self._values[start : start + len(out)]]
 
     def codes(self) -> CodeArray:
         """Return identifier codes."""
@@ -352,7 +352,8 @@ def _without_numpy(value: np.generic) -> object:
     return plain
 
 
-def _number_or_nan(value: object) -> float:
+def number_or_nan(value: object) -> float:
+    """Return a number as a float; NaN for anything else."""
     if isinstance(value, np.timedelta64) or not isinstance(value, Real | Decimal | np.bool_):
         return math.nan
     number: Any = value
