@@ -264,7 +264,7 @@ def fill_seconds(values: np.ndarray[Any, Any], out: FloatArray) -> None:
 
 def array_codes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None = None) -> CodeArray:
     """Return identifier codes of a one-dimensional NumPy array; masked, NaN and NaT are missing."""
-    if values.dtype.kind == "O":
+    if values.dtype.kind in "OT":
         return object_codes(values.tolist(), mask)
     missing = np.zeros(len(values), dtype=bool) if mask is None else mask.copy()
     if values.dtype.kind in "mM":
