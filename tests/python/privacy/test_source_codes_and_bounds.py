@@ -114,7 +114,7 @@ def test_dtypes_of_newer_libraries(values):
     if isinstance(values, pl.Series):
         assert first_value(values) == 3
     else:
-        with pytest.raises(NonNumericColumn, match="string_view|StringDType"):
+        with pytest.raises(NonNumericColumn, match=r"string_view|StringDType"):
             table.kind("id")
 
 
