@@ -330,8 +330,11 @@ def _as_key(value: object) -> object:
     if isinstance(value, tuple):
         return ("tuple", *map(_as_key, value))
     try:
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            # Between zones, pandas and Python differ about equal moments in the hour that comes twice.
+            value = value.astimezone(datetime.UTC)
         hash(value)
-    except TypeError:
+    except (TypeError, OverflowError):
         return (type(value).__name__, repr(value))
     # Equal values of other types need not have equal hashes: only those of one type are one person.
     return value if type(value) in _COMPARABLE else (type(value), value)
