@@ -201,6 +201,12 @@ def test_equal_identifiers_of_several_types_are_one_person():
     moment = datetime.datetime(2020, 1, 1)
     same = [moment, pd.Timestamp(moment), np.datetime64("2020-01-01", "s"), np.datetime64("2020", "Y")]
     assert open_source({"id": same}).codes("id").tolist() == [0] * len(same)
+    utc = datetime.datetime(2020, 10, 25, 0, 30, tzinfo=datetime.UTC)
+    zoned = pd.Timestamp(utc).tz_convert("Europe/Berlin")
+    for twice in ([utc, pd.Timestamp(utc), zoned], [zoned.to_pydatetime(), pd.Timestamp(utc), utc]):
+        assert open_source({"id": twice}).codes("id").tolist() == [0, 0, 0]
+    first = datetime.datetime(1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=5)))
+    assert open_source({"id": [first, utc, first]}).codes("id").tolist() == [0, 1, 0]
     missing = [
         np.float32("nan"),
         np.datetime64("NaT"),
