@@ -1,7 +1,7 @@
 #' Pictures with ggplot2
 #'
-#' The released density with the modes or centres; a modal regression with one predictor as its branches with bands, dashed
-#' where they cannot be told from noise, one panel per level of a grouping column.
+#' The released density with the modes or centres; over that of a modal regression with one predictor its branches with bands,
+#' dashed where they cannot be told from noise, or its line, one panel per level of a grouping column.
 #'
 #' @param object A result of this package or a [surface()], of one or two coordinates (name them in `columns`).
 #' @param columns,level As in [plot.dp_modes()].
@@ -45,42 +45,68 @@ autoplot.dp_pca_clusters <- function(object, columns = NULL, level = 0.95, ...) 
 #' @rdname autoplot
 #' @exportS3Method ggplot2::autoplot
 autoplot.dp_modal_regression <- function(object, level = 0.95, ...) {
-  if (length(object$predictors) != 1L) {
-    abort("InvalidArgument", "autoplot() draws one predictor; use predict() along a line for more")
-  }
+  one_predictor(object, "autoplot()")
   names <- c(unlist(object$predictors), object$response)
   axes <- lapply(names, function(name) axis_of(object, name))
-  picture <- if (is.null(object$by) && isTRUE(object$has_surface)) {
-    autoplot_surface(surface(object), names, level)
+  groups <- groups_of(object)
+  layers <- if (is_line(object)) {
+    line_layers(do.call(rbind, lapply(groups, function(group) {
+      cbind(line_table(object, group, axes[[1L]]$range, level), group = panel_factor(object, group))
+    })))
   } else {
-    ggplot2::ggplot() + ggplot2::theme_bw() + axis_scales(axes)
+    branch_layers(branch_table(at_level(object, level)))
   }
-  picture + branch_layers(branch_table(object, level)) + line_layers(object) + group_panels(object) +
-    ggplot2::ggtitle(picture_title(object))
+  ggplot2::ggplot() + density_layers(object, groups, names) + layers + group_panels(object) + ggplot2::theme_bw() +
+    axis_scales(axes) + ggplot2::theme(
+      panel.grid = ggplot2::element_blank(), panel.spacing = ggplot2::unit(1.2, "lines")
+    ) + ggplot2::ggtitle(picture_title(object), key_text(object, level))
 }
 
-# Branches in the coordinates' units, cut into pieces that are drawn without a gap.
-branch_table <- function(x, level) {
-  b <- at_level(x, level)$branches
-  j <- match(unlist(x$predictors)[[1L]], terms_of(x))
-  column <- b[[setdiff(grid_columns(b), x$by)[[1L]]]]
-  group <- if (is.null(x$by)) rep("", nrow(b)) else as.character(b[[x$by]])
-  at <- if (x$coordinates$transform[[j]] == "log") log(column) else as.double(column)
-  table <- data.frame(
-    x = at, estimate = b$estimate, lower = b$lower, upper = b$upper, branch = b$branch,
-    certified = as.logical(b$certified), group = factor(group, if (is.null(x$by)) "" else unlist(x$levels))
+panel_factor <- function(x, group) if (is.na(group)) factor("") else factor(group, level_names(x))
+
+# The released density of each level in its own panel, on one scale of colours.
+density_layers <- function(x, groups, names) {
+  if (!isTRUE(x$has_surface)) return(NULL)
+  table <- do.call(rbind, lapply(groups, function(group) {
+    grid <- group_grid(x, group, names)
+    cbind(raster_table(grid), group = panel_factor(x, group))
+  }))
+  list(
+    ggplot2::geom_raster(
+      ggplot2::aes(x = .data$x, y = .data$y, fill = .data$density), data = table, interpolate = TRUE
+    ),
+    ggplot2::scale_fill_gradientn("density", colours = surface_palette(14L))
   )
-  table <- table[!is.na(table$branch) & !is.na(table$estimate), ]
-  table <- table[order(table$group, table$branch, table$x), ]
-  step <- min(diff(sort(unique(at))), Inf)
-  new <- c(TRUE, diff(as.integer(table$group)) != 0 | diff(table$branch) != 0 | diff(table$x) > 1.5 * step |
-    diff(table$certified) != 0)
-  table$piece <- if (nrow(table)) cumsum(new) else integer()
+}
+
+raster_table <- function(grid) {
+  table <- expand.grid(x = grid$axes[[1L]], y = grid$axes[[2L]], KEEP.OUT.ATTRS = FALSE)
+  table$density <- pmax(as.vector(grid$density), 0)
   table
 }
 
 branch_layers <- function(table) {
   first <- table[!duplicated(table[c("group", "branch")]), ]
+  c(band_layers(table, ggplot2::aes(
+    x = .data$x, y = .data$estimate, group = .data$piece, linetype = .data$certified
+  )), list(
+    ggplot2::scale_linetype_manual(
+      "branch", values = c(`TRUE` = "solid", `FALSE` = "dashed"),
+      labels = c(`TRUE` = "certified", `FALSE` = "may be noise"), breaks = c("TRUE", "FALSE")
+    ),
+    ggplot2::geom_text(
+      ggplot2::aes(x = .data$x, y = .data$estimate, label = .data$branch), data = first, inherit.aes = FALSE,
+      colour = mode_colour, fontface = "bold", hjust = -0.9, vjust = -0.6
+    )
+  ))
+}
+
+line_layers <- function(table) {
+  table$piece <- table$group
+  band_layers(table, ggplot2::aes(x = .data$x, y = .data$estimate, group = .data$piece))
+}
+
+band_layers <- function(table, line) {
   list(
     ggplot2::geom_ribbon(
       ggplot2::aes(x = .data$x, ymin = .data$lower, ymax = .data$upper, group = .data$piece), data = table,
@@ -90,41 +116,13 @@ branch_layers <- function(table) {
       ggplot2::aes(x = .data$x, y = .data$estimate, group = .data$piece), data = table, inherit.aes = FALSE,
       colour = "white", linewidth = 1.8
     ),
-    ggplot2::geom_line(
-      ggplot2::aes(x = .data$x, y = .data$estimate, group = .data$piece, linetype = .data$certified), data = table,
-      inherit.aes = FALSE, colour = mode_colour, linewidth = 0.8
-    ),
-    ggplot2::scale_linetype_manual(
-      "branch", values = c(`TRUE` = "solid", `FALSE` = "dashed"),
-      labels = c(`TRUE` = "certified", `FALSE` = "may be noise"), breaks = c("TRUE", "FALSE")
-    ),
-    ggplot2::geom_text(
-      ggplot2::aes(x = .data$x, y = .data$estimate, label = .data$branch), data = first, inherit.aes = FALSE,
-      colour = mode_colour, fontface = "bold", hjust = -0.9, vjust = -0.6
-    )
-  )
-}
-
-line_layers <- function(x) {
-  if (!is_line(x)) return(NULL)
-  k <- x$coefficients
-  groups <- if (is.null(x$by)) rep("", nrow(k)) else as.character(k[[x$by]])
-  lines <- do.call(rbind, lapply(split(k$estimate, groups), function(b) data.frame(a = b[[1L]], b = b[[2L]])))
-  lines$group <- factor(rownames(lines), if (is.null(x$by)) "" else unlist(x$levels))
-  if (is.null(x$by)) lines$group <- factor("")
-  line <- ggplot2::aes(intercept = .data$a, slope = .data$b)
-  list(
-    ggplot2::geom_abline(line, data = lines, colour = "white", linewidth = 2.4),
-    ggplot2::geom_abline(line, data = lines, colour = curve_colour, linewidth = 1)
+    ggplot2::geom_line(line, data = table, inherit.aes = FALSE, colour = mode_colour, linewidth = 0.8)
   )
 }
 
 group_panels <- function(x) {
   if (is.null(x$by)) return(NULL)
-  list(
-    ggplot2::facet_wrap(~group, labeller = ggplot2::as_labeller(function(level) paste(x$by, "=", level))),
-    ggplot2::theme(panel.spacing = ggplot2::unit(1.2, "lines"))
-  )
+  ggplot2::facet_wrap(~group, labeller = ggplot2::as_labeller(function(level) paste(x$by, "=", level)))
 }
 
 axis_scales <- function(axes) {
@@ -147,9 +145,7 @@ autoplot_surface <- function(x, columns, level) {
   axes <- lapply(columns, function(name) axis_of(x, name))
   scale_x <- ggplot2::scale_x_continuous(axes[[1L]]$title, breaks = axes[[1L]]$at, labels = axes[[1L]]$labels, expand = c(0, 0))
   if (length(columns) == 1L) return(curve_layers(grid, columns, level) + scale_x)
-  table <- expand.grid(x = grid$axes[[1L]], y = grid$axes[[2L]], KEEP.OUT.ATTRS = FALSE)
-  table$density <- pmax(as.vector(grid$density), 0)
-  ggplot2::ggplot(table, ggplot2::aes(x = .data$x, y = .data$y)) +
+  ggplot2::ggplot(raster_table(grid), ggplot2::aes(x = .data$x, y = .data$y)) +
     ggplot2::geom_raster(ggplot2::aes(fill = .data$density), interpolate = TRUE) +
     ggplot2::scale_fill_gradientn("density", colours = surface_palette(14L)) +
     scale_x +

@@ -84,9 +84,11 @@ dp_modes <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL,
 #' @inheritParams dp_modes
 #' @param n Number of records to plan for; the public number when `NULL`.
 #' @param spread Standard deviation of a mode's bump by coordinate, such as `c(age = 5)`; a tenth of the box when
-#'   `NULL`.
+#'   `NULL`. In a regression: of the response about its branch, and of predictors taken as evenly spread, over all of
+#'   the box when `NULL`.
 #' @return A list of class `dp_preview`: `density_noise_sd`, `epsilon_after`, `fits` and, for modes that hold a given
-#'   share of the records, `modes`: the chance that they are found, and their standard errors.
+#'   share of the records, `modes`: the chance that they are found, and their standard errors. In its place a
+#'   regression has `branches`, or with `kind = "linear"` the standard errors of a `line`. `as.data.frame()` takes it.
 #' @examplesIf dpmode:::python_works()
 #' preview_modes(~ age + log(wage), dp_data("wages"),
 #'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), resolution = c(age = 1),
@@ -118,7 +120,7 @@ print.dp_preview <- function(x, ...) {
 format.dp_preview <- function(x, ...) strsplit(x$text, "\n", fixed = TRUE)[[1L]]
 
 #' @export
-as.data.frame.dp_preview <- function(x, ...) x$modes
+as.data.frame.dp_preview <- function(x, ...) Find(Negate(is.null), list(x$modes, x$branches, x$line))
 
 # The data and the options of DensityModes, from formula, data and bounds.
 mode_model <- function(formula, data, bounds, options) {

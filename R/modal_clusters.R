@@ -5,8 +5,8 @@
 #'
 #' @inheritParams dp_modes
 #' @param k Number of clusters; found when `NULL`: clusters are added while the release shows more than noise.
-#' @param centres `"fit"`: Gaussian clusters of one common shape, fitted to the released vector itself, which undoes the
-#'   smoothing. `"modes"`: peaks of the density, without an assumption on shape.
+#' @param centres `"fit"`: Gaussian clusters of one common shape (four or more columns: of own shapes and one volume),
+#'   fitted to the released vector itself, which undoes the smoothing. `"modes"`: peaks of the density, without an assumption on shape.
 #' @param bandwidth Of the release; by a public rule when `NULL`. Otherwise as in [dp_modes()].
 #' @param false_split_rate With an unknown number: chance that pure noise adds a cluster (0.1).
 #' @param public_transform States that the columns were made from the records, row by row, by a fixed function that was
@@ -170,7 +170,7 @@ cluster_table <- function(x, digits) {
   for (j in seq_along(terms_of(x))) {
     name <- terms_of(x)[[j]]
     own <- e[e$term == name, ]
-    columns[[name]] <- value_error(own$estimate, own$std_error, digits)
+    columns[[name]] <- value_error(own$estimate, own$std_error, digits, kind_of(x, j))
     if (is_changed(x, j)) {
       column <- as.character(x$coordinates$column[[j]])
       columns[[paste0("-> ", column)]] <- original_text(x$original[[column]], digits)

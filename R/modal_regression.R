@@ -115,7 +115,10 @@ predict.dp_modal_regression <- function(object, newdata, interval = c("confidenc
     "predict_regression", state = object$state, new = wire_predictors(newdata), what = what, level = level,
     certified_only = certified_only
   )
-  if (interval == "none") out <- out[!names(out) %in% c("lower", "upper")]
+  if (interval == "none") {
+    shown <- as.character(object$coordinates$column[[match(object$response, terms_of(object))]])
+    out <- out[!names(out) %in% c("lower", "upper", paste0(shown, c("_lower", "_upper")))]
+  }
   out
 }
 
@@ -186,9 +189,11 @@ confint.dp_modal_regression <- function(object, parm, level = 0.95, ...) {
   if (!missing(parm)) b <- b[b$branch %in% parm, ]
   keys <- b[c(grid_columns(b), "branch")]
   out <- cbind(b$lower, b$upper)
-  dimnames(out) <- list(do.call(paste, c(lapply(keys, format, trim = TRUE, digits = 6L), sep = ":")), percent_names(level))
+  dimnames(out) <- list(do.call(paste, c(lapply(keys, key_label), sep = ":")), percent_names(level))
   out
 }
+
+key_label <- function(key) if (inherits(key, "POSIXct")) date_text(as.double(key)) else format(key, trim = TRUE, digits = 6L)
 
 # Grouping column and predictors: all before `branch`.
 grid_columns <- function(b) names(b)[seq_len(match("branch", names(b)) - 1L)]
@@ -251,7 +256,7 @@ print.dp_modal_regression <- function(x, digits = 4L, ...) {
 #' @export
 format.dp_modal_regression <- function(x, digits = 4L, ...) {
   if (is_line(x)) return(c(regression_head(x), line_text(x, digits)))
-  mass <- x$mass
+  mass <- branch_shares(x)
   # DP-PMS releases no density between the branches, hence no shares.
   has_shares <- isTRUE(any(mass$mass > 0))
   shares <- if (nrow(mass)) utils::capture.output(print(utils::head(mass, 8L), digits = digits, row.names = FALSE)) else "  none"
@@ -264,10 +269,20 @@ format.dp_modal_regression <- function(x, digits = 4L, ...) {
     ),
     if (has_shares) c(shares, ""),
     if (has_shares) {
-      paste0("Spread around the nearest branch: ", paste(format(unlist(x$residual_scale), digits = digits), collapse = ", "))
+      paste0("Spread around the nearest branch: ", spread_text(x, digits))
     },
     "predict() gives the branches anywhere, plot() draws them; summary() has the full report."
   )
+}
+
+# Share of each branch, and over how much of it the branch is told from noise, as in the summary.
+branch_shares <- function(x) {
+  out <- x$mass
+  b <- x$branches
+  key <- function(table) if (is.null(x$by)) table$branch else paste(table[[x$by]], table$branch)
+  part <- tapply(as.logical(b$certified), factor(key(b), unique(key(out))), mean)[as.character(key(out))] |> as.vector()
+  out$certified <- ifelse(part > 0.5, "yes", ifelse(part > 0, "in part", "no"))
+  out
 }
 
 regression_head <- function(x) {
@@ -286,72 +301,14 @@ line_text <- function(x, digits) {
   rownames(table) <- coefficient_names(x)
   c(
     "The line with the most density along it:",
-    utils::capture.output(print(table, digits = digits)), "",
-    paste0("Spread around the line or the nearest branch: ", paste(format(unlist(x$residual_scale), digits = digits), collapse = ", "))
+    utils::capture.output(print(table, digits = digits)),
+    if (any(x$coordinates$kind != "number")) "Dates and durations count in seconds, dates from 1970.", "",
+    paste0("Spread around the line or the nearest branch: ", spread_text(x, digits))
   )
 }
 
-#' Picture of a modal regression
-#'
-#' The branches over the released density, with a band for their errors. Branches that cannot be told from noise are
-#' dashed. With one predictor; with a grouping column one panel per level.
-#'
-#' @param x A result of [dp_modal_regression()].
-#' @param level Coverage of the bands.
-#' @param main,xlab,ylab Title and labels; made from the result when `NULL`.
-#' @param ... Further graphical parameters, for the axes.
-#' @return `x`, invisibly.
-#' @export
-plot.dp_modal_regression <- function(x, level = 0.95, main = NULL, xlab = NULL, ylab = NULL, ...) {
-  if (length(x$predictors) != 1L) {
-    abort("InvalidArgument", "plot() draws one predictor; use predict() along a line for more")
-  }
-  names <- c(unlist(x$predictors), x$response)
-  axes <- lapply(names, function(name) axis_of(x, name))
-  b <- at_level(x, level)$branches
-  groups <- if (is.null(x$by)) list(b) else split(b, factor(as.character(b[[x$by]]), unlist(x$levels)))
-  grid <- if (is.null(x$by) && isTRUE(x$has_surface)) surface_grid(surface(x), 161, names)
-  old <- graphics::par(mfrow = c(ceiling(length(groups) / 3), min(length(groups), 3L)), mar = c(4.2, 2.4 + 0.55 * max(nchar(axes[[2L]]$labels)) + 0.6, 3, 0.8))
-  on.exit(graphics::par(old))
-  for (k in seq_along(groups)) {
-    levels <- if (!is.null(grid)) pretty(c(0, max(grid$density)), 12L)
-    map_panel(structure(list(), class = "dp_surface"), grid, names, axes, levels, level, ...)
-    draw_branches(x, groups[[k]])
-    if (is_line(x)) draw_line(x, axes[[1L]], if (!is.null(x$by)) names(groups)[[k]])
-    title <- if (!is.null(main)) main else picture_title(x)
-    if (!is.null(x$by)) title <- paste0(x$by, " = ", names(groups)[[k]], if (k == 1L) paste0("   (", title, ")"))
-    graphics::mtext(title, side = 3L, line = 1, adj = 0, xpd = NA)
-    graphics::title(xlab = if (is.null(xlab)) axes[[1L]]$title else xlab)
-    graphics::title(ylab = if (is.null(ylab)) axes[[2L]]$title else ylab, line = 1.6 + 0.55 * max(nchar(axes[[2L]]$labels)))
-  }
-  invisible(x)
-}
-
-# A line in the coordinates' units is straight.
-draw_line <- function(x, axis, group) {
-  k <- x$coefficients
-  if (!is.null(group)) k <- k[as.character(k[[x$by]]) == group, ]
-  graphics::lines(axis$range, k$estimate[[1L]] + k$estimate[[2L]] * axis$range, lwd = 2, col = curve_colour)
-}
-
-# Branches in the coordinates' units; a gap in the grid is a gap in the line.
-draw_branches <- function(x, b) {
-  j <- match(unlist(x$predictors)[[1L]], terms_of(x))
-  column <- b[[setdiff(grid_columns(b), x$by)[[1L]]]]
-  at <- if (x$coordinates$transform[[j]] == "log") log(column) else as.double(column)
-  step <- min(diff(sort(unique(at))), Inf)
-  for (number in unique(b$branch)) {
-    own <- which(b$branch == number)
-    own <- own[order(at[own])]
-    run <- cumsum(c(TRUE, diff(at[own]) > 1.5 * step | diff(b$certified[own]) != 0))
-    for (part in split(own, run)) {
-      graphics::polygon(
-        c(at[part], rev(at[part])), c(b$lower[part], rev(b$upper[part])), border = NA,
-        col = grDevices::adjustcolor(mode_colour, 0.25)
-      )
-      graphics::lines(at[part], b$estimate[part], col = "white", lwd = 3.4)
-      graphics::lines(at[part], b$estimate[part], col = mode_colour, lwd = 1.8, lty = if (b$certified[part][[1L]]) 1L else 2L)
-    }
-    halo_text(at[own[[1L]]], b$estimate[own[[1L]]], number)
-  }
+# Spread of the response, by level where there are groups.
+spread_text <- function(x, digits) {
+  spread <- width_text(unlist(x$residual_scale), kind_of(x, match(x$response, terms_of(x))), digits)
+  paste(if (is.null(x$by)) spread else paste(spread, "for", level_names(x)), collapse = ", ")
 }

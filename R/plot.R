@@ -87,15 +87,36 @@ axis_of <- function(x, name) {
   } else if (time) {
     shown <- pretty(as.POSIXct(range, origin = "1970-01-01", tz = "UTC"))
     at <- as.double(shown)
+    inside <- at >= range[[1L]] & at <= range[[2L]]
     labels <- attr(shown, "labels")
-    title <- column
+    words <- time_words(shown[inside], labels[inside])
+    labels[inside] <- words$labels
+    title <- paste0(column, words$when)
   } else {
     at <- pretty(range)
     labels <- format(at, big.mark = ",", trim = TRUE, drop0trailing = TRUE)
-    title <- name
+    title <- if (x$coordinates$kind[[j]] == "timedelta") paste(name, "(seconds)") else name
   }
   keep <- at >= range[[1L]] & at <= range[[2L]]
   list(range = range, at = at[keep], labels = labels[keep], title = title, j = j)
+}
+
+# What the labels of a time axis leave out, the year or the day, goes into the title; or to each label where it changes.
+time_words <- function(times, labels) {
+  days <- unique(format(times, "%Y-%m-%d"))
+  years <- format(times, "%Y")
+  clock <- any(grepl(":", labels, fixed = TRUE))
+  when <- ""
+  if (clock && length(days) == 1L) {
+    when <- paste0(" (", days, ", UTC)")
+  } else if (any(grepl("[0-9]{4}", labels))) {
+    when <- if (clock) " (UTC)" else ""
+  } else if (length(unique(years)) == 1L) {
+    when <- paste0(" (", years[[1L]], if (clock) ", UTC", ")")
+  } else {
+    labels <- paste(labels, years)
+  }
+  list(labels = labels, when = when)
 }
 
 draw_axis <- function(side, axis, ...) {

@@ -373,17 +373,17 @@ warnings_line <- function(x) if (length(x$warnings)) paste0(length(x$warnings), 
 
 shown <- function(table) utils::capture.output(print(table, quote = FALSE, right = TRUE))
 
-value_error <- function(value, error, digits) {
-  text <- vapply(value, format, "", digits = digits)
-  ifelse(is.na(error), text, paste0(text, " (", vapply(error, format, "", digits = 2L), ")"))
-}
-
 #' @export
 format.dp_scale <- function(x, digits = 4L, ...) {
   e <- x$estimates
+  each <- function(value, error, of) {
+    vapply(seq_along(e$term), function(j) value_error(value[[j]], error[[j]], digits, of(kind_of(x, j))), "")
+  }
+  # Scales of dates are spans of time.
+  span <- function(kind) if (kind == "number") kind else "timedelta"
   table <- cbind(
-    location = value_error(e$location, e$location_total, digits),
-    scale = paste0(value_error(e$scale, e$scale_total, digits), ifelse(e$floored, " ?", ""))
+    location = each(e$location, e$location_total, identity),
+    scale = paste0(each(e$scale, e$scale_total, span), ifelse(e$floored, " ?", ""))
   )
   rownames(table) <- e$term
   c(

@@ -143,7 +143,7 @@ format.dp_private_data <- function(x, ...) {
   if (inherits(facts, "error")) return(c("Private data", strwrap(conditionMessage(facts), indent = 2L, exdent = 2L)))
   units <- if (is.null(facts$n_units)) "a private number of" else format(facts$n_units, big.mark = ",")
   bounds <- vapply(names(facts$bounds), function(name) {
-    paste0(name, " [", paste(bound_text(facts$bounds[[name]]), collapse = ", "), "]")
+    paste0(name, " [", paste(bound_text(facts$bounds[[name]], kind_in(facts$kinds, name)), collapse = ", "), "]")
   }, "")
   c(
     paste0("Private data: ", units, " ", facts$unit, "s; protected: ", adjacency_words(facts$adjacency, facts$unit)),

@@ -147,40 +147,6 @@ abort_python <- function(...) {
   )
 }
 
-#' Install the Python packages that dpmode needs
-#'
-#' Makes a virtual environment of its own (`r-dpmode`) and installs into it what the Python sources in this
-#' package need. Later sessions find it by themselves.
-#'
-#' @param python Path of a Python 3.11 or newer to make the environment with; the first `python3` on the
-#'   path when omitted.
-#' @param ... Further arguments of [reticulate::virtualenv_install()].
-#' @return The path of the environment's Python, invisibly.
-#' @seealso [dpmode_sitrep()]
-#' @examples
-#' \dontrun{
-#' install_pydpmode()
-#' }
-#' @export
-install_pydpmode <- function(python = NULL, ...) {
-  if (is.null(python)) python <- unname(Sys.which("python3"))
-  if (!nzchar(python) || !file.exists(python)) {
-    abort_python("There is no python3 on the path; install Python first (Debian: apt-get install python3-venv).")
-  }
-  if (!reticulate::virtualenv_exists(environment_name)) {
-    reticulate::virtualenv_create(environment_name, python = python, packages = NULL)
-  }
-  reticulate::virtualenv_install(environment_name, packages = python_requirements(), ...)
-  path <- reticulate::virtualenv_python(environment_name)
-  message("Installed. Restart R; dpmode then uses ", path)
-  invisible(path)
-}
-
-# The requirements are written once, in the Python package's own metadata; this list is made from it.
-python_requirements <- function() {
-  readLines(system.file("python-requirements.txt", package = "dpmode"))
-}
-
 #' Which Python is used, and what is wrong with it
 #'
 #' Prints the versions of R, of this package, of Python and of the Python packages; when something is

@@ -68,9 +68,7 @@ mode_table <- function(x, digits) {
   columns <- list()
   for (j in seq_along(terms)) {
     own <- e[e$term == terms[[j]], ]
-    columns[[terms[[j]]]] <- paste0(
-      vapply(own$estimate, format, "", digits = digits), " (", vapply(own$std_error, format, "", digits = 2L), ")"
-    )
+    columns[[terms[[j]]]] <- value_error(own$estimate, own$std_error, digits, kind_of(x, j))
     if (is_changed(x, j)) {
       original <- x$original[[as.character(x$coordinates$column[[j]])]]
       columns[[paste0("-> ", x$coordinates$column[[j]])]] <- original_text(original, digits)
@@ -86,11 +84,10 @@ mode_table <- function(x, digits) {
   table
 }
 
-# Whether a coordinate differs from its column: a logarithm, or a date as a number. Scores are their own columns.
-is_changed <- function(x, j) x$coordinates$column[[j]] != x$coordinates$name[[j]] || x$coordinates$kind[[j]] != "number"
+# Whether a coordinate differs from its column: a logarithm. Scores are their own columns.
+is_changed <- function(x, j) x$coordinates$column[[j]] != x$coordinates$name[[j]]
 
 original_text <- function(values, digits) {
-  if (inherits(values, "POSIXct")) return(format(values, "%Y-%m-%d %H:%M"))
   vapply(values, function(v) format(signif(v, digits), scientific = FALSE, trim = TRUE), "")
 }
 
@@ -157,7 +154,8 @@ format.dp_result <- function(x, ...) strsplit(x$summary, "\n", fixed = TRUE)[[1L
 #' @param ... Not used.
 #' @return `coef()`: a matrix, one row per mode (highest first), one column per coordinate, in the coordinates' units.
 #'   `confint()`: a matrix with one row per mode and coordinate, named such as `"1:age"`. `vcov()`: the covariance of
-#'   one mode's location. `as.data.frame()`: the modes on the original scale, with 95% intervals. `nobs()`: the
+#'   one mode's location. (Dates are seconds since 1970 there, durations seconds.) `as.data.frame()`: the modes on the
+#'   original scale, dates as such, with 95% intervals. `nobs()`: the
 #'   number of records that were used, as released.
 #' @examplesIf dpmode:::python_works()
 #' fit <- dp_modes(~age, dp_data("wages"),
@@ -273,14 +271,12 @@ wire_new <- function(newdata) {
 privacy <- function(x, ...) UseMethod("privacy")
 
 #' @export
-privacy.dp_result <- function(x, ...) new_privacy(x$privacy)
+privacy.dp_result <- function(x, ...) new_privacy(x$privacy, column_kinds(x))
 
 #' @export
-privacy.dp_surface <- function(x, ...) new_privacy(x$privacy)
+privacy.dp_surface <- function(x, ...) new_privacy(x$privacy, column_kinds(x))
 
-bound_text <- function(pair) format(unlist(pair), big.mark = ",", scientific = FALSE, trim = TRUE, drop0trailing = TRUE)
-
-new_privacy <- function(x) if (is.null(x)) NULL else structure(x, class = "dp_privacy")
+new_privacy <- function(x, kinds) if (is.null(x)) NULL else structure(x, class = "dp_privacy", kinds = kinds)
 
 #' @export
 print.dp_privacy <- function(x, ...) {
@@ -292,7 +288,8 @@ print.dp_privacy <- function(x, ...) {
         format(x$sensitivity, digits = 4L), ")\n", sep = "")
   }
   for (name in names(x$bounds)) {
-    cat("Bounds of ", name, ": ", paste(bound_text(x$bounds[[name]]), collapse = " to "), " (values outside: ",
+    ends <- bound_text(x$bounds[[name]], kind_in(attr(x, "kinds"), name))
+    cat("Bounds of ", name, ": ", paste(ends, collapse = " to "), " (values outside: ",
         x$outside, ")\n", sep = "")
   }
   invisible(x)

@@ -6,6 +6,7 @@
 #' @param x A result of [dp_modes()], or a surface.
 #' @param columns Names of the coordinates to keep (a marginal), such as `c("age", "log(wage)")`; all when `NULL`.
 #' @param bandwidth Read the same release at another bandwidth (numbers in the coordinates' units).
+#' @param group Which level of the grouping column (`by`) of a regression: each has a surface of its own.
 #' @param ... Not used.
 #' @return A list of class `dp_surface`. `predict()` gives density, noise and slope at new points,
 #'   `simulate()` synthetic rows, [share_between()] the share of the density in a box, `as.data.frame()` a grid.
@@ -24,7 +25,7 @@ surface <- function(x, ...) UseMethod("surface")
 
 #' @rdname surface
 #' @export
-surface.dp_result <- function(x, columns = NULL, bandwidth = NULL, ...) {
+surface.dp_result <- function(x, columns = NULL, bandwidth = NULL, group = NULL, ...) {
   refuse_dots(...)
   if (!isTRUE(x$has_surface)) {
     abort(
@@ -33,13 +34,7 @@ surface.dp_result <- function(x, columns = NULL, bandwidth = NULL, ...) {
       parents = "PydpmodeError"
     )
   }
-  if (!is.null(x$by)) {
-    abort(
-      "NoSurface", "a regression with a grouping column has one surface per level; predict() and plot() read them",
-      parents = "PydpmodeError"
-    )
-  }
-  read_surface(x$state, columns, bandwidth)
+  read_surface(x$state, columns, bandwidth, group_of(x, group))
 }
 
 #' @rdname surface
@@ -49,9 +44,29 @@ surface.dp_surface <- function(x, columns = NULL, bandwidth = NULL, ...) {
   if (is.null(columns) && is.null(bandwidth)) x else read_surface(x$state, columns, bandwidth)
 }
 
-read_surface <- function(state, columns, bandwidth) {
+# The level that `group` names, as Python has it; NULL without a grouping column.
+group_of <- function(x, group) {
+  if (is.null(x$by)) {
+    if (!is.null(group)) abort("InvalidArgument", "group is for a regression with a grouping column (by)")
+    return(NULL)
+  }
+  k <- if (length(group) == 1L) match(as.character(group), level_names(x)) else NA
+  if (is.na(k)) {
+    abort(
+      "NoSurface", "each level of ", x$by, " has a surface of its own: give group, one of ",
+      paste(level_names(x), collapse = ", "), parents = "PydpmodeError"
+    )
+  }
+  x$levels[[k]]
+}
+
+level_names <- function(x) as.character(unlist(x$levels))
+
+read_surface <- function(state, columns, bandwidth, group = NULL) {
   if (!is.null(names(bandwidth))) bandwidth <- split_names(bandwidth)
-  new_surface(call_python("surface_of", state = state, columns = as_column_list(columns), bandwidth = bandwidth))
+  new_surface(call_python(
+    "surface_of", state = state, columns = as_column_list(columns), bandwidth = bandwidth, group = group
+  ))
 }
 
 new_surface <- function(found) structure(found, class = "dp_surface")
@@ -68,8 +83,11 @@ format.dp_surface <- function(x, digits = 4L, ...) {
   f <- function(v) format(v, digits = digits, trim = TRUE)
   c(
     paste0("Released density surface of (", paste(terms, collapse = ", "), ")"),
-    paste0("  ", terms, ": from ", vapply(x$lower, f, ""), " to ", vapply(x$upper, f, ""), ", bandwidth ",
-           vapply(x$bandwidth, f, "")),
+    vapply(seq_along(terms), function(j) {
+      kind <- kind_of(x, j)
+      ends <- if (kind == "number") c(f(x$lower[[j]]), f(x$upper[[j]])) else bound_text(c(x$lower[[j]], x$upper[[j]]), kind)
+      paste0("  ", terms[[j]], ": from ", ends[[1L]], " to ", ends[[2L]], ", bandwidth ", width_text(x$bandwidth[[j]], kind, digits))
+    }, ""),
     paste0("  Noise sd of the density: ", f(x$noise_sd), "; negative mass: ", f(x$negative_mass)),
     paste0("  Records: about ", format(round(x$total), big.mark = ","), " (sd ", f(x$total_sd), "), ", x$n_frequencies, " frequencies"),
     strwrap(x$privacy$statement, width = 76L, indent = 2L, exdent = 2L)
@@ -118,6 +136,7 @@ simulate.dp_surface <- function(object, nsim = 1, seed = NULL, scale = c("origin
 as.data.frame.dp_surface <- function(x, row.names = NULL, optional = FALSE, ..., points = 61) {
   found <- surface_grid(x, points)
   out <- do.call(expand.grid, c(stats::setNames(found$axes, terms_of(x)), list(KEEP.OUT.ATTRS = FALSE)))
+  out[] <- lapply(seq_along(out), function(j) in_own_type(out[[j]], kind_of(x, j)))
   out$density <- as.vector(found$density)
   out
 }

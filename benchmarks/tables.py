@@ -27,9 +27,14 @@ STUDIES: tuple[tuple[str, ...], ...] = (
     ("grams_sweeps.py",),
     ("regression_tables.py",),
     ("pms_tables.py",),
+    ("pms_sweeps.py",),
     ("linear_modal.py",),
     ("clustering_tables.py", "blobs"),
+    ("cluster_sweeps.py",),
     ("clustering_tables.py", "digits"),
+    ("clustering_tables.py", "mnist"),
+    ("clustering_tables.py", "hsct"),
+    ("clustering_tables.py", "gaussian"),
     ("private_pipeline.py",),
 )
 # What --quick leaves out besides: diffprivlib's PCA and the released radius take longest.

@@ -109,7 +109,7 @@ def cells(rows: Iterable[Row]) -> list[tuple[str, str]]:
 # -- Tables 2 and 3: modes ------------------------------------------------------------------------------
 
 
-PLAIN = ("mean_shift", "sklearn")
+PLAIN = ("mean_shift", "sklearn", "kms")
 
 
 def mode_rows(density: str, n: str, epsilon: str) -> dict[str, Row | None]:
@@ -138,8 +138,8 @@ def modes(density: str) -> str:
 
 def modes_plain(density: str) -> str:
     """Return what mean shift finds without privacy, which does not depend on epsilon."""
-    heads = ["n", "paper: mean shift", "mean shift", "exact", "scikit-learn", "exact"]
-    heads += ["s: paper", "s: mean shift", "s: scikit-learn"]
+    heads = ["n", "paper: mean shift", "mean shift", "exact", "scikit-learn", "exact", "`ks::kms`", "exact"]
+    heads += ["s: paper", "s: mean shift", "s: scikit-learn", "s: `ks::kms`"]
     lines = []
     for n in dict.fromkeys(r["n"] for r in read("paper/modes")):
         paper = find(read("paper/modes"), density=density, n=n)
@@ -193,9 +193,9 @@ def mode_count(density: str) -> str:
 
 
 def regression(design: str) -> str:
-    """Return the losses of modal regression."""
+    """Return the losses and times of modal regression."""
     heads = ["n", "epsilon", "paper: DP-PMS", "`surface`", "found", "silent", "certified", "found"]
-    heads += ["paper: PMS", "plain", "found"]
+    heads += ["paper: PMS", "plain", "found", "s: paper's DP-PMS", "s: `surface`"]
     lines = []
     for paper in (r for r in read("paper/regression") if r["design"] == design):
         at: dict[str, object] = {"n": paper["n"], "epsilon": paper["epsilon"]}
@@ -205,23 +205,35 @@ def regression(design: str) -> str:
         line += [figure(ours, "found"), share(ours, "silent")]
         line += [figure(ours, "certified_loss"), share(ours, "certified_found")]
         line += [figure(paper, "loss_pms"), figure(plain, "loss"), share(plain, "found")]
-        lines.append(line)
+        lines.append([*line, figure(paper, "seconds"), figure(ours, "seconds")])
     return table(heads, lines)
 
 
 def sound_pms(design: str) -> str:
-    """Return the losses of DP-PMS made sound, and the paper's times."""
+    """Return the losses and times of DP-PMS made sound, and the times of the plain partial mean shift."""
     heads = ["n", "epsilon", "paper: DP-PMS", "`grams`", "found", "`grams`, public starts", "found"]
-    heads += ["s: paper's DP-PMS", "s: paper's PMS"]
+    heads += ["s: paper's DP-PMS", "s: `grams`", "s: public starts", "s: paper's PMS", "s: plain"]
     lines = []
     for paper in (r for r in read("paper/regression") if r["design"] == design):
+        at: dict[str, object] = {"n": paper["n"], "epsilon": paper["epsilon"]}
+        by = {
+            method: find(read("results/pms_tables"), design=design.replace("_", " "), method=method, **at)
+            for method in ("dap", "grid", "plain")
+        }
         line = [paper["n"], paper["epsilon"], figure(paper, "loss")]
         for method in ("dap", "grid"):
-            keys: dict[str, object] = {"n": paper["n"], "epsilon": paper["epsilon"], "method": method}
-            row = find(read("results/pms_tables"), design=design.replace("_", " "), **keys)
-            line += [figure(row, "loss"), figure(row, "found")]
-        lines.append([*line, figure(paper, "seconds"), figure(paper, "seconds_pms")])
+            line += [figure(by[method], "loss"), figure(by[method], "found")]
+        line += [figure(paper, "seconds"), *(figure(by[method], "seconds") for method in ("dap", "grid"))]
+        lines.append([*line, figure(paper, "seconds_pms"), figure(by["plain"], "seconds")])
     return table(heads, lines)
+
+
+def pms_sweeps(design: str) -> str:
+    """Return how the losses of DP-PMS move with its knobs; that nothing was run without a CSV."""
+    rows = [r for r in read("results/pms_sweeps") if r["design"] == design.replace("_", " ")]
+    heads = ["knob", "value", "loss", "found", "s"]
+    lines = [[r["knob"], r["value"], *(figure(r, m) for m in ("loss", "found", "seconds"))] for r in rows]
+    return table(heads, lines) if rows else "It was not run: no CSV."
 
 
 def regression_count(design: str) -> str:
@@ -246,6 +258,7 @@ def regions(design: str) -> str:
 def modal_lines() -> str:
     """Return errors and coverage of linear modal regression."""
     heads = ["errors", "n", "method", "epsilon", "rmse intercept", "covers", "rmse slope", "covers"]
+    heads += ["unsmoothed"]
     lines = []
     for row in read("results/linear_modal"):
         if row["epsilon"] in ("", "1.0"):
@@ -253,7 +266,7 @@ def modal_lines() -> str:
             for c in ("intercept", "slope"):
                 covers = share(row, f"coverage_{c}") if row[f"coverage_{c}"] else "no interval"
                 line += [figure(row, f"rmse_{c}"), covers]
-            lines.append(line)
+            lines.append([*line, share(row, "unsmoothed") if row["unsmoothed"] else "no"])
     return table(heads, lines)
 
 
@@ -266,6 +279,17 @@ MEASURES = {
     "seconds": "Seconds",
 }
 
+CLUSTER_COLUMNS = (
+    ("paper: DP-GRAMS-C", "DP-GRAMS-C", "paper"),
+    ("`fit`", "fit", "ours"),
+    ("`modes`", "modes", "ours"),
+    ("paper: DP-k-means", "DP-k-Means", "paper"),
+    ("diffprivlib", "dp_kmeans", "ours"),
+    ("k-means", "kmeans", "ours"),
+    ("mean shift", "mean_shift", "ours"),
+    ("`ks::kms`", "kms", "ours"),
+)
+
 
 def clusters(name: str) -> str:
     """Return the tables of one data set, one for each measure; the paper's alone without others."""
@@ -275,8 +299,8 @@ def clusters(name: str) -> str:
         return paper_clusters(paper)
     places = cells(paper) or cells(r for r in ours if r["epsilon"])
     sized = any(n for n, _ in places)
-    heads = ["n"] * sized + ["epsilon", "paper: DP-GRAMS-C", "`fit`", "`modes`"]
-    heads += ["paper: DP-k-means", "diffprivlib", "k-means", "mean shift"]
+    columns = {h: (m, source) for h, m, source in CLUSTER_COLUMNS if paper or source == "ours"}
+    heads = ["n"] * sized + ["epsilon", *columns]
     out = []
     for measure, title in MEASURES.items():
         lines = []
@@ -284,8 +308,7 @@ def clusters(name: str) -> str:
             theirs = {r["method"]: r for r in paper if (r["n"], r["epsilon"]) == (n, epsilon)}
             rows = [r for r in ours if not sized or same(r["n"], n)]
             by = {r["method"]: r for r in rows if not r["epsilon"] or same(r["epsilon"], epsilon)}
-            chosen = [theirs.get("DP-GRAMS-C"), by.get("fit"), by.get("modes"), theirs.get("DP-k-Means")]
-            chosen += [by.get(m) for m in ("dp_kmeans", "kmeans", "mean_shift")]
+            chosen = [(theirs if source == "paper" else by).get(m) for m, source in columns.values()]
             lines.append([n] * sized + [epsilon, *(figure(row, measure) for row in chosen)])
         out.append(f"**{title}**\n\n{table(heads, lines)}")
     return "\n\n".join(out)
@@ -296,6 +319,13 @@ def paper_clusters(rows: list[Row]) -> str:
     heads = ["epsilon", "method", *MEASURES.values()]
     lines = [[r["epsilon"], r["method"], *(figure(r, measure) for measure in MEASURES)] for r in rows]
     return table(heads, lines) if rows else ""
+
+
+def cluster_sweeps() -> str:
+    """Return how clusters by DP-GRAMS move with its knobs; that nothing was run without a CSV."""
+    rows = read("results/cluster_sweeps")
+    lines = [[r["knob"], r["value"], *(figure(r, measure) for measure in MEASURES)] for r in rows]
+    return table(["knob", "value", *MEASURES.values()], lines) if rows else "It was not run: no CSV."
 
 
 def clusters_made(name: str) -> str:
@@ -331,8 +361,8 @@ PARTS: dict[str, Callable[..., str]] = {
     part.__name__: part
     for part in (
         *(modes, modes_plain, mode_variants, mode_count, sweeps),
-        *(regression, sound_pms, regression_count, regions, modal_lines),
-        *(clusters, clusters_made, pipeline, one_run),
+        *(regression, sound_pms, pms_sweeps, regression_count, regions, modal_lines),
+        *(clusters, clusters_made, cluster_sweeps, pipeline, one_run),
     )
 }
 

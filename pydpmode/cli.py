@@ -431,6 +431,8 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def _check_target(target: str) -> None:
+    if "\0" in target:
+        raise InvalidArgument(f"cannot write {target!r}: the name holds a null character")
     path = Path(target).absolute()
     if not path.parent.is_dir():
         raise InvalidArgument(f"cannot write {target}: its folder does not exist")

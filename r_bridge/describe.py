@@ -21,6 +21,7 @@ from pydpmode.results.released_surface import ReleasedSurface
 from pydpmode.results.results import DensityModesResults
 
 from .family_tables import cluster_tables, regression_tables
+from .r_words import in_r_words
 
 
 def to_state(value: Results | ReleasedSurface) -> str:
@@ -62,7 +63,7 @@ def describe(result: Results, level: float = 0.95) -> dict[str, Any]:
         "n_records": result.facts.n_records,
         "noise_sd": result.facts.noise_sd,
         "has_surface": result.surface is not None,
-        "warnings": list(result.warnings),
+        "warnings": [in_r_words(text) for text in result.warnings],
         "label": result.label,
         "simulated": result.simulated,
         "summary": result.summary(level).as_text(),

@@ -36,6 +36,7 @@ from pydpmode.results.results import DensityModesResults, load_results
 from . import clusters, regression, transforms
 from . import describe as tables
 from .arguments import plain
+from .r_words import in_r_words
 from .requests import checked, handles, options_of, preview_of, source_of, surface_from
 from .wire import RList, decode, encode
 
@@ -110,7 +111,10 @@ def _named(args: RList) -> dict[str, Any]:
 
 def _as_data(category: type[BaseException], message: str) -> dict[str, Any]:
     stop = {Exception, BaseException, object}
-    return {"classes": [c.__name__ for c in category.__mro__ if c not in stop], "message": message}
+    return {
+        "classes": [c.__name__ for c in category.__mro__ if c not in stop],
+        "message": in_r_words(message),
+    }
 
 
 # ------------------------------------------------------------------------------- the session
@@ -189,6 +193,7 @@ def _study_facts(study: PrivateData) -> Reply:
     return {
         "columns": list(study.columns),
         "bounds": {name: list(pair) for name, pair in study.bounds.items()},
+        "kinds": {name: study.coordinate(name).kind for name in study.bounds},
         "epsilon": study.budget.epsilon,
         "delta": study.budget.delta,
         "epsilon_left": study.ledger.remaining(),
@@ -294,8 +299,8 @@ def _trace(state: str) -> Any:
 # ------------------------------------------------------------------------------- surfaces
 
 
-def _surface_of(state: str, columns: Any = None, bandwidth: Any = None) -> Reply:
-    surface = surface_from(state)
+def _surface_of(state: str, columns: Any = None, bandwidth: Any = None, group: Any = None) -> Reply:
+    surface = surface_from(state, group)
     surface = surface if columns is None else surface.marginal(columns)
     if bandwidth is not None:
         surface = surface.at_bandwidth(_per_coordinate(bandwidth, surface))

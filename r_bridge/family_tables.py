@@ -20,7 +20,7 @@ def regression_tables(result: Any, level: float) -> dict[str, Any]:
         "response": result.response_coordinate.name,
         "predictors": [c.name for c in result.predictors],
         "by": result.by,
-        "levels": [str(value) for value in result.levels],
+        "levels": list(result.levels),
         "residual_scale": list(result.residual_scales),
         "n_branches": [int(found.count) for found in result.branch_sets],
         "coefficients": _coefficients(result, level) if result.linear else None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from pydpmode.errors import InvalidArgument
 from pydpmode.privacy.grams_options import GramsOptions
+from pydpmode.results.grouped_surface import GroupedSurface
 from pydpmode.results.released_surface import ReleasedSurface
 
 from .handles import Handles
@@ -58,14 +59,21 @@ def source_of(data: Any) -> Any:
     return data
 
 
-def surface_from(state: str) -> ReleasedSurface:
-    """Return the surface of a state, or of a result's state that holds it."""
-    return ReleasedSurface.from_dict(json.loads(state))
+def surface_from(state: str, group: Any = None) -> ReleasedSurface:
+    """Return the surface of a state, or of a result's state that holds it: with groups that of one level."""
+    stored = json.loads(state)
+    if group is None:
+        return ReleasedSurface.from_dict(stored)
+    return GroupedSurface.from_dict(stored["surface"]).at(group)
 
 
 def preview_of(plan: Any) -> dict[str, Any]:
-    """Return a preview of any mechanism as plain data."""
+    """Return a preview of any mechanism as plain data: its table is `modes`, `branches` or `line`."""
     facts = {name: getattr(plan, name) for name in plan.__dataclass_fields__}
     facts["bandwidth"] = dict(plan.bandwidth.items())
-    facts["modes"] = plan.modes.reset_index()
+    for name in ("modes", "branches", "line"):
+        if facts.get(name) is None:
+            facts.pop(name, None)
+        else:
+            facts[name] = facts[name].reset_index()
     return {**facts, "columns": list(plan.columns), "fits": plan.fits, "text": str(plan)}

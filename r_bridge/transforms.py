@@ -20,6 +20,7 @@ from pydpmode.results.pipeline_results import PipelineResults
 from pydpmode.results.preprocessing import PCAResults, ReleasedTransform, ScalerResults
 
 from . import describe as tables
+from .r_words import in_r_words
 from .requests import checked, source_of
 
 Transform = ReleasedTransform | PipelineResults
@@ -77,7 +78,7 @@ def _shared(result: Transform, transform: ReleasedTransform, level: float) -> Re
         "privacy": _privacy_of(result),
         "n_records": transform.records,
         "has_surface": isinstance(result, PipelineResults) and result.clustering.surface is not None,
-        "warnings": _warnings_of(result),
+        "warnings": [in_r_words(text) for text in _warnings_of(result)],
         "label": result.label,
         "simulated": result.simulated,
         "summary": summary_of(result, level).as_text(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from ..budget import Budget, as_number, check_epsilon
+from ..budget import Budget, check_epsilon
 from ..errors import (
     InvalidArgument,
     LowSignal,
@@ -35,6 +35,8 @@ from .preview import Preview, plan_preview
 from .surface_model import (
     SurfaceModel,
     check_seed,
+    rate_inside,
+    refuse_spending,
     warn,
     warn_delta,
     warn_features,
@@ -139,11 +141,7 @@ class DensityModes(SurfaceModel):
         self._order = check_order(order)
         self._n_modes = whole("n_modes", n_modes)
         self._n_features = whole("n_features", n_features)
-        self._false_mode_rate = as_number(false_mode_rate, "false_mode_rate")
-        if not 0 < self._false_mode_rate < 1:
-            raise InvalidArgument(
-                f"false_mode_rate must be in (0, 1), got {false_mode_rate!r}; the default is 0.05"
-            )
+        self._false_mode_rate = rate_inside(false_mode_rate, "false_mode_rate", 0.05)
         self._grams = grams_options(mechanism, grams, order, n_features)
         if self._grams is not None:
             self._bandwidth = one_bandwidth(self._bandwidth)
@@ -190,11 +188,7 @@ class DensityModes(SurfaceModel):
         """
         sink: list[str] = []
         if self._surface is not None:
-            if epsilon is not None or delta is not None or seed is not None:
-                raise InvalidArgument(
-                    "a surface is already released and fitting it costs nothing; "
-                    "call fit() without epsilon, delta or seed"
-                )
+            refuse_spending(epsilon, delta, seed, "fitting")
             return self._search(self._surface, "as released", label, sink)
         check_epsilon(epsilon)
         check_seed(seed)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..budget import Adjacency, Budget, as_number, check_epsilon
+from ..budget import Adjacency, Budget, check_epsilon
 from ..errors import InvalidArgument, LowSignal
 from ..numerics.bandwidth import BandwidthSpec, check_bandwidth
 from ..numerics.cluster_bandwidth import cluster_bandwidth
@@ -30,6 +30,8 @@ from .surface_design import SurfaceRequest
 from .surface_model import (
     SurfaceModel,
     check_seed,
+    rate_inside,
+    refuse_spending,
     warn,
     warn_delta,
     warn_features,
@@ -51,10 +53,11 @@ _FAINT = 3.0  # evidence in standard deviations below which a cluster may be noi
 class ModalClustering(SurfaceModel):
     """Clusters in 1 to 8 numeric columns, from one release of their density surface.
 
-    Centres are either those of a mixture of Gaussian clusters of one common shape that is fitted to the
-    released vector itself (`centres="fit"`: a likelihood fit, which undoes the smoothing of the kernel), or
-    modes of the released surface (`centres="modes"`). Both are post-processing of the one release, as are
-    shares, standard errors and the assignment of new points.
+    Centres are either those of a mixture of Gaussian clusters of one common shape (four or more columns: of
+    own shapes and one volume) that is fitted to the released vector itself (`centres="fit"`: a likelihood
+    fit, which undoes the smoothing of the kernel), or modes of the released surface (`centres="modes"`).
+    Both are post-processing of the one release, as are shares, standard errors and the assignment of new
+    points.
 
     Parameters
     ----------
@@ -135,11 +138,7 @@ class ModalClustering(SurfaceModel):
         self._resolution, self._order = None, 2
         self._n_clusters = whole("n_clusters", n_clusters)
         self._n_features = whole("n_features", n_features)
-        self._rate = as_number(false_split_rate, "false_split_rate")
-        if not 0 < self._rate < 1:
-            raise InvalidArgument(
-                f"false_split_rate must be in (0, 1), got {false_split_rate!r}; the default is 0.03"
-            )
+        self._rate = rate_inside(false_split_rate, "false_split_rate", 0.03)
         self._notes = _transform_note(public_transform)
         self._released: ReleasedSurface | None = None
         if self._attach(data, bounds):
@@ -184,11 +183,7 @@ class ModalClustering(SurfaceModel):
         """
         sink: list[str] = []
         if self._surface is not None:
-            if epsilon is not None or delta is not None or seed is not None:
-                raise InvalidArgument(
-                    "a surface is already released and clustering it costs nothing; "
-                    "call fit() without epsilon, delta or seed"
-                )
+            refuse_spending(epsilon, delta, seed, "clustering")
             return self._search(self._surface, "as released", label, sink)
         check_epsilon(epsilon)
         check_seed(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,7 +21,6 @@ from ..numerics.spectral_surfaces import LatticeSurface
 from ..numerics.surfaces import FloatArray, Surface
 from ..privacy.bounds import Bounds
 from ..privacy.features import ZERO_WEIGHT
-from ..privacy.gaussian import gaussian_mu
 from ..privacy.grams_options import GramsOptions
 from ..privacy.grouped_release import GROUPED_ZERO_WEIGHT, DeclaredLevels
 from ..privacy.noise import fresh_seed
@@ -34,12 +32,14 @@ from ..results.regression_results import ModalRegressionResults
 from ..results.released_surface import ReleasedSurface
 from .durations import in_seconds
 from .pms_branches import fit_pms_branches
-from .preview import Preview, plan_preview
+from .regression_preview import RegressionPreview, plan_regression, planning_mu
 from .surface_design import SurfaceRequest
 from .surface_model import (
     SurfaceModel,
     check_seed,
     is_surface,
+    rate_inside,
+    refuse_spending,
     warn,
     warn_delta,
     warn_empty_levels,
@@ -225,11 +225,7 @@ class ModalRegression(SurfaceModel):
         if self._bandwidth == "private":
             raise InvalidArgument("bandwidth='private' is for DensityModes; use 'regression' or numbers")
         self._order, self._n_features = check_order(order), whole("n_features", n_features)
-        self._rate = as_number(false_branch_rate, "false_branch_rate")
-        if not 0 < self._rate < 1:
-            raise InvalidArgument(
-                f"false_branch_rate must be in (0, 1), got {false_branch_rate!r}; the default is 0.05"
-            )
+        self._rate = rate_inside(false_branch_rate, "false_branch_rate", 0.05)
 
     def _set_mechanism(self, mechanism: str, public: ArrayLike | None, grams: GramsOptions | None) -> None:
         if mechanism not in ("surface", "grams"):
@@ -302,11 +298,7 @@ class ModalRegression(SurfaceModel):
         """
         sink: list[str] = []
         if self._given is not None:
-            if epsilon is not None or delta is not None or seed is not None:
-                raise InvalidArgument(
-                    "a surface is already released and fitting it costs nothing; "
-                    "call fit() without epsilon, delta or seed"
-                )
+            refuse_spending(epsilon, delta, seed, "fitting")
             return self._search(self._given, "as released", label, sink)
         check_epsilon(epsilon)
         check_seed(seed)
@@ -363,13 +355,16 @@ class ModalRegression(SurfaceModel):
         *,
         n: int | None = None,
         spread: Mapping[str, float] | None = None,
-    ) -> Preview:
-        """Tell cost and noise of a release, in the columns' units, without reading a row.
+    ) -> RegressionPreview:
+        """Tell cost and noise of a release and which branches it would find, without reading a row.
 
         Parameters
         ----------
-        epsilon, delta, n, spread
+        epsilon, delta, n
             As in `DensityModes.preview`. With `by` it is that of one regression of all records.
+        spread : mapping of str to float, optional
+            Of the response: standard deviation about its branch (a tenth of the box when omitted). Of a
+            predictor: standard deviation of the records, taken as evenly spread (over all of the box).
         """
         if self._given is not None:
             raise InvalidArgument("this surface is already released; there is nothing to plan")
@@ -380,9 +375,16 @@ class ModalRegression(SurfaceModel):
             study, budget = self._open(epsilon, delta)
         coordinates = self._coordinates(study)
         count = whole("n", n) or study.n_planning
-        request, rule = self._ask(study, coordinates, budget, 0, n=count)
-        plan = plan_preview(request, study, budget, count, in_seconds(spread or {}))
-        return replace(plan, bandwidth_rule=rule)
+        return plan_regression(
+            lambda asked, records: self._ask(study, coordinates, asked, 0, n=records)[0],
+            study,
+            budget,
+            count,
+            in_seconds(spread or {}),
+            kind=self._kind,
+            rule=self._ask(study, coordinates, budget, 0, n=count)[1],
+            rate=self._rate,
+        )
 
     @property
     def released(self) -> ReleasedSurface | GroupedSurface | None:
@@ -443,7 +445,7 @@ class ModalRegression(SurfaceModel):
     ) -> tuple[list[float], str]:
         """Return the bandwidths of the public rule, not below the recording steps, and its name."""
         groups = 1 if self._groups is None else self._groups.count
-        mu = gaussian_mu(budget.epsilon, budget.delta)
+        mu = planning_mu(budget.epsilon, budget.delta)
         # Adding or removing one record is half of replacing it: the noise is smaller by sqrt 2.
         mu *= 1.0 if study.adjacency == "replace" else np.sqrt(2)
         values = regression_bandwidth(lower, upper, n=max(n / groups, 1.0), mu=float(mu))

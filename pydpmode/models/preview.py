@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,13 +24,14 @@ from ..results.number_text import span_text, time_unit
 from .surface_design import SurfaceRequest
 
 SHARES = (0.5, 0.25, 0.1, 0.05)
+CHANCES = ("found", "certified", "seen")
 _NINETY = 1.2816  # standard normal quantile at .9
 _SEARCHED = 37  # values tried in six decades
 
 
-@dataclass(frozen=True, eq=False)
-class Preview:
-    """The plan of a release. Nothing has been read or charged.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlanFacts:
+    """What is known of a surface release before it is made. Nothing has been read or charged.
 
     Parameters
     ----------
@@ -49,12 +50,6 @@ class Preview:
         Standard deviation of the privacy noise of the density.
     total_noise_sd : float
         Standard deviation of the privacy noise of the released number of units.
-    modes : DataFrame
-        For a Gaussian bump that holds a `share` of the data with spread `spread` per coordinate, well apart
-        from the others: the probability that it is `found`; the smallest epsilon at this n, and the smallest
-        n at this epsilon, with which it is found with probability .9 (infinite when there is none); its
-        height over its total standard deviation (`height_z`), and the standard error of its location per
-        coordinate, privacy and sampling. Height and errors are those of the (widest) bandwidth.
     n_values : int
         Numbers released.
     kinds : tuple of {"number", "datetime", "timedelta"}
@@ -72,7 +67,6 @@ class Preview:
     n: int
     density_noise_sd: float
     total_noise_sd: float
-    modes: pd.DataFrame
     n_values: int
     kinds: tuple[Kind, ...] = ()
 
@@ -81,12 +75,17 @@ class Preview:
         """Whether the budget holds the release."""
         return self.epsilon_after <= self.epsilon_budget * (1 + 1e-9)
 
-    def __str__(self) -> str:
-        times = {c for c, kind in zip(self.columns, self.kinds, strict=False) if kind != "number"}
+    @property
+    def times(self) -> set[str]:
+        """Coordinates that are dates or durations."""
+        return {c for c, kind in zip(self.columns, self.kinds, strict=False) if kind != "number"}
+
+    def lines(self) -> list[str]:
+        """Return what every plan says, as lines of text."""
         widths = ", ".join(
-            f"{c} {span_text(h) if c in times else f'{h:.4g}'}" for c, h in self.bandwidth.items()
+            f"{c} {span_text(h) if c in self.times else f'{h:.4g}'}" for c, h in self.bandwidth.items()
         )
-        lines = [
+        return [
             f"Plan for {', '.join(self.columns)}: nothing read, nothing charged",
             f"  cost            epsilon {self.epsilon:g}, delta {self.delta:g}",
             f"  budget          epsilon {self.epsilon_before:.4g} spent, {self.epsilon_after:.4g} after "
@@ -95,19 +94,42 @@ class Preview:
             f"  records         {self.n:,}; their released number would be off by "
             f"{self.total_noise_sd:.3g} (sd)",
             f"  density noise   {self.density_noise_sd:.3g} (sd at any point)",
-            "  a mode that holds this share of the records, well apart from the others:",
         ]
-        return "\n".join(lines + ["    " + line for line in _table_text(self.modes, times).splitlines()])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Preview(PlanFacts):
+    """The plan of a release of modes or clusters.
+
+    Parameters
+    ----------
+    modes : DataFrame
+        For a Gaussian bump that holds a `share` of the data with spread `spread` per coordinate, well apart
+        from the others: the probability that it is `found`; the smallest epsilon at this n, and the smallest
+        n at this epsilon, with which it is found with probability .9 (infinite when there is none); its
+        height over its total standard deviation (`height_z`), and the standard error of its location per
+        coordinate, privacy and sampling. Height and errors are those of the (widest) bandwidth.
+    """
+
+    modes: pd.DataFrame
+
+    def __str__(self) -> str:
+        head = "  a mode that holds this share of the records, well apart from the others:"
+        return "\n".join([*self.lines(), head, *table_lines(self.modes, self.times)])
 
     __repr__ = __str__
 
 
+def table_lines(table: pd.DataFrame, times: set[str]) -> list[str]:
+    """Return a table of a plan as indented lines: probabilities, whole numbers, durations of dates."""
+    return ["    " + line for line in _table_text(table, times).splitlines()]
+
+
 def _table_text(modes: pd.DataFrame, times: set[str]) -> str:
-    """Return the table of modes as text: probabilities, whole numbers, durations where there are dates."""
     shown = {}
     for name in map(str, modes.columns):
         column = name.removesuffix(" s.e. privacy").removesuffix(" s.e. sampling")
-        if name == "found":
+        if name in CHANCES:
             texts = [
                 f"{v:.2f}" if 0.005 <= v <= 0.995 else "<.01" if v < 0.5 else ">.99" for v in modes[name]
             ]
@@ -118,8 +140,8 @@ def _table_text(modes: pd.DataFrame, times: set[str]) -> str:
         else:
             texts = [f"{v:.3g}" if math.isfinite(v) else "--" for v in modes[name]]
         shown[name] = texts
-    table = pd.DataFrame(shown, index=[f"{share:.2f}" for share in modes.index])
-    return table.rename_axis(columns="share").to_string()
+    index = [f"{share:.2f}" if isinstance(share, float) else str(share) for share in modes.index]
+    return pd.DataFrame(shown, index=index).rename_axis(columns=str(modes.index.name)).to_string()
 
 
 def plan_preview(
@@ -142,7 +164,7 @@ def plan_preview(
     private = request.bandwidth == "private"
     request = replace(request, bandwidth="ladder") if private else request
     choice, design = request.choice(), request.design()
-    wide = _spread(spread, design)
+    wide = spread_of(spread, design)
     plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta)
     sigma = plan.noise_scale / math.sqrt(1 - SCALE_SHARE) if private else plan.noise_scale
     noise, table = bump_table(design, sigma, n, wide)
@@ -166,7 +188,8 @@ def plan_preview(
     )
 
 
-def _spread(spread: Mapping[str, float], design: Design) -> FloatArray:
+def spread_of(spread: Mapping[str, float], design: Design) -> FloatArray:
+    """Return the stated standard deviations per coordinate, a tenth of the box where there is none."""
     wide = 0.1 * (design.upper - design.lower)
     for name, value in spread.items():
         if name not in design.columns:
@@ -200,20 +223,29 @@ def _detection(
         return [surface.evidence(share, spread) for share in SHARES]
 
     now = evidence(budget.epsilon, float(n))
-    epsilons = budget.epsilon * np.geomspace(1e-3, 1e3, _SEARCHED)
+    chance = {"found": [0.5 * math.erfc(-z / math.sqrt(2)) for z in now]}
+    return pd.DataFrame(chance | enough(evidence, budget.epsilon, n), index=pd.Index(SHARES, name="share"))
+
+
+def enough(evidence: Callable[[float, float], list[float]], epsilon: float, n: int) -> dict[str, list[float]]:
+    """Return the smallest epsilon at this n, and the smallest n at this epsilon, with chance .9.
+
+    Parameters
+    ----------
+    evidence : callable
+        From epsilon and n to the normal quantiles of the chances, one per row of the table.
+    epsilon : float
+    n : int
+    """
+    epsilons = epsilon * np.geomspace(1e-3, 1e3, _SEARCHED)
     counts = np.maximum(n * np.geomspace(1e-3, 1e3, _SEARCHED), 2.0)
     by_epsilon = np.array([evidence(float(e), float(n)) for e in epsilons])
-    by_count = np.array([evidence(budget.epsilon, float(c)) for c in counts])
-    return pd.DataFrame(
-        {
-            "found": [0.5 * math.erfc(-z / math.sqrt(2)) for z in now],
-            "epsilon for .9": [_first(epsilons, column) for column in by_epsilon.T],
-            "n for .9": [
-                math.ceil(x) if math.isfinite(x := _first(counts, c)) else math.inf for c in by_count.T
-            ],
-        },
-        index=pd.Index(SHARES, name="share"),
-    )
+    by_count = np.array([evidence(epsilon, float(c)) for c in counts])
+    least = [_first(counts, column) for column in by_count.T]
+    return {
+        "epsilon for .9": [_first(epsilons, column) for column in by_epsilon.T],
+        "n for .9": [math.ceil(x) if math.isfinite(x) else math.inf for x in least],
+    }
 
 
 def _first(values: FloatArray, evidence: FloatArray) -> float:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..budget import Budget, as_whole, check_delta, check_epsilon
+from ..budget import Budget, as_number, as_whole, check_delta, check_epsilon
 from ..errors import (
     CoarseFeatures,
     HeapedValues,
@@ -273,7 +273,8 @@ def warn_unusable(surface: ReleasedSurface, sink: list[str]) -> None:
             LowSignal,
             f"only about {max(surface.total, 0):.0f} of {n} {surface.privacy.unit}s count (released, +- "
             f"{surface.total_sd:.0f}): the others are missing in a used column (in a CSV file a cell "
-            "that is no number is missing), or outside the bounds with outside='ignore'",
+            "that is no number is missing; columns of dates must be named in datetimes=, on the command line "
+            "--datetimes), or outside the bounds with outside='ignore'",
             sink,
         )
 
@@ -281,6 +282,23 @@ def warn_unusable(surface: ReleasedSurface, sink: list[str]) -> None:
 def whole(name: str, value: object) -> int | None:
     """Return a whole number of at least 1, or None."""
     return None if value is None else as_whole(value, name, 1)
+
+
+def refuse_spending(epsilon: object, delta: object, seed: object, doing: str) -> None:
+    """Refuse a budget or a seed for a surface that is released already."""
+    if epsilon is not None or delta is not None or seed is not None:
+        raise InvalidArgument(
+            f"a surface is already released and {doing} it costs nothing; "
+            "call fit() without epsilon, delta or seed"
+        )
+
+
+def rate_inside(value: object, name: str, default: float) -> float:
+    """Return a rate strictly between 0 and 1."""
+    rate = as_number(value, name)
+    if not 0 < rate < 1:
+        raise InvalidArgument(f"{name} must be in (0, 1), got {value!r}; the default is {default}")
+    return rate
 
 
 def check_seed(seed: object) -> None:

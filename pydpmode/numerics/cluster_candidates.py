@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,15 @@ class Candidates:
         imaginary = (filters * residuals[:, 1]).astype(np.float32)
         return np.asarray(self.cosine @ real.T + self.sine @ imaginary.T, dtype=np.float64)
 
+    def joined(self, other: Candidates) -> Candidates:
+        """Return these trial centres and others of the same widths."""
+        return replace(
+            self,
+            points=np.concatenate([self.points, other.points]),
+            cosine=np.concatenate([self.cosine, other.cosine]),
+            sine=np.concatenate([self.sine, other.sine]),
+        )
+
     def image(self, number: int, width: int) -> FloatArray:
         """Return the image of one trial centre at a trial width, (2M,)."""
         parts = [self.cosine[number] * self.filters[width], self.sine[number] * self.filters[width]]
@@ -78,6 +87,17 @@ def candidates(surface: Any, sketch: ClusterSketch, prior: Prior) -> Candidates:
     best = np.argsort(-density, kind="stable")[:_CLIMBED]
     ends = ascend(surface, sketch.to_columns(points[best]), max_steps=_CLIMB_STEPS).ends
     points = np.concatenate([points, sketch.from_columns(ends)])
+    return at_points(points, sketch, prior)
+
+
+def box_candidates(sketch: ClusterSketch, prior: Prior, count: int = 1024) -> Candidates:
+    """Return `count` trial centres evenly over the whole public box, for clusters far from the rest."""
+    unit = public_points(np.zeros(sketch.dimension), np.ones(sketch.dimension), count)
+    return at_points((unit * sketch.widths) @ sketch.rotation, sketch, prior)
+
+
+def at_points(points: FloatArray, sketch: ClusterSketch, prior: Prior) -> Candidates:
+    """Return trial centres at given points (c, d), in working units."""
     phase = points.astype(np.float32) @ sketch.frequencies.astype(np.float32)
     log_widths = np.log(np.multiply.outer(np.array(WIDTHS), prior.spread))
     fade = np.exp(-0.5 * (np.exp(2 * log_widths) @ sketch.squares)) * sketch.root

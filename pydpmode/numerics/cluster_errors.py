@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .cluster_candidates import Candidates, greedy
-from .cluster_fit import ClusterFit, Clusters, Prior, derivatives, images, normal_equations, refit
+from .cluster_fit import ClusterFit, Clusters, Prior, derivatives, normal_equations, parts_of, refit
 from .cluster_search import losses, nearest_width
 from .cluster_sketch import ClusterSketch
 from .surfaces import FloatArray
@@ -49,11 +49,13 @@ class ClusterErrors:
     stability: FloatArray
 
 
-def cluster_errors(sketch: ClusterSketch, prior: Prior, found: Candidates, fit: ClusterFit) -> ClusterErrors:
-    """Return the errors of a fit."""
+def cluster_errors(
+    sketch: ClusterSketch, prior: Prior, found: Candidates, fit: ClusterFit, *, reseated: bool = False
+) -> ClusterErrors:
+    """Return the errors of a fit; `reseated`: it is one that the search alone passes over."""
     clusters = fit.clusters
     k, d = clusters.centres.shape
-    parts = images(sketch, clusters.centres, clusters.log_widths)
+    parts = parts_of(sketch, clusters)
     jacobian = derivatives(sketch, clusters, parts)
     normal, _ = normal_equations(jacobian, prior, clusters)
     privacy = np.linalg.inv(normal + np.diag(1e-9 * np.diag(normal)))
@@ -67,7 +69,7 @@ def cluster_errors(sketch: ClusterSketch, prior: Prior, found: Candidates, fit: 
         share_privacy=np.einsum("ij,jk,ik->i", to_shares, privacy[:k, :k], to_shares),
         share_sampling=np.einsum("ij,jk,ik->i", to_shares, sampling[:k, :k], to_shares),
         significance=np.sqrt(2 * losses(sketch, fit)),
-        stability=_stability(sketch, prior, found, clusters, parts),
+        stability=_stability(sketch, prior, found, clusters, parts, reseated),
     )
 
 
@@ -81,19 +83,26 @@ def _record_features(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
     generator = np.random.default_rng(_SEED)
     shares = clusters.weights / clusters.weights.sum()
     label = generator.choice(clusters.count, size=_DRAWS, p=shares)
-    noise = generator.standard_normal((_DRAWS, sketch.dimension)) * np.exp(clusters.log_widths)
+    noise = generator.standard_normal((_DRAWS, sketch.dimension))
+    noise = np.einsum("nij,nj->ni", clusters.factors[label], noise)
     phase = sketch.inside(clusters.centres[label] + noise) @ sketch.frequencies
     phase = phase.astype(np.float32)  # a sample's covariance needs no more, and takes a third of the time
     return np.concatenate([np.cos(phase) * sketch.root, np.sin(phase) * sketch.root], axis=1)
 
 
 def _stability(
-    sketch: ClusterSketch, prior: Prior, found: Candidates, clusters: Clusters, parts: FloatArray
+    sketch: ClusterSketch,
+    prior: Prior,
+    found: Candidates,
+    clusters: Clusters,
+    parts: FloatArray,
+    reseated: bool,
 ) -> FloatArray:
     """Return the share of noise draws, added to the fitted clusters, in which each is found again.
 
     Found again: a centre of the new fit lies within half the distance to the nearest other cluster, or, for
-    one cluster alone, within one spread of all the data.
+    one cluster alone, within one spread of all the data. Reseated clusters start the new fit as well, and the
+    better of both counts.
     """
     generator = np.random.default_rng(_SEED + 1)
     noise = generator.standard_normal((_REDRAWS, *sketch.target.shape))
@@ -105,7 +114,9 @@ def _stability(
     reach = np.minimum(0.5 * apart.min(axis=1), float(np.linalg.norm(prior.spread)))
     again = np.zeros(clusters.count)
     for target, start in zip(targets, starts, strict=True):
-        new = refit(sketch.with_target(target), prior, start, _STEPS).clusters.centres
+        redrawn = sketch.with_target(target)
+        fits = [refit(redrawn, prior, at, _STEPS) for at in ((start, clusters) if reseated else (start,))]
+        new = min(fits, key=lambda fit: fit.objective).clusters.centres
         distance = np.sqrt(((clusters.centres[:, None] - new) ** 2).sum(axis=2)).min(axis=1)
         again += distance <= reach
     return again / _REDRAWS

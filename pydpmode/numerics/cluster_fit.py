@@ -1,13 +1,18 @@
-"""Fit K Gaussian clusters of one common width to a sketch, by penalised least squares.
+"""Fit K Gaussian clusters of one common width, or of own shapes, to a sketch, by penalised least squares.
 
 Objective: half the squared residual in noise units, plus `sum_k |(c_k - m) / t|^2 / 2` (centres are thought
 to be normal about the middle m with spread t, which keeps those that the release says little of from
 running away), plus a weak ridge on the logarithm of the width. Minimised by Levenberg and Marquardt's method.
+
+Own shapes: the covariance of cluster k is `S A_k A_k^T S`, `S` the common widths and `A_k` the identity plus
+deviations (`shape_basis`), which the penalty takes to be normal about zero. Where the release says little of
+shapes they stay common, whatever the noise.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +25,7 @@ _LONGEST = 1.0  # step of a centre, in working units
 _FATTEST = 0.5  # step of a log-width
 _LEAST_WEIGHT = 1e-4
 _NARROWEST, _WIDEST = 0.1, 2.0  # width, in spreads of all the data
+_MOST_CHANGE = 0.3  # step of a deviation
 _TRIALS = 6
 
 
@@ -35,11 +41,18 @@ class Clusters:
         In working units.
     log_widths : (d,) array
         Logarithms of the standard deviations that all clusters share, per axis.
+    deviations : (K, B) array
+        Of each cluster's shape from the common one, in `shape_basis`; without columns for a common shape.
     """
 
     weights: FloatArray
     centres: FloatArray
     log_widths: FloatArray
+    deviations: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __post_init__(self) -> None:
+        if self.deviations.size == 0:
+            object.__setattr__(self, "deviations", np.zeros((self.weights.size, 0)))
 
     @property
     def count(self) -> int:
@@ -47,8 +60,10 @@ class Clusters:
         return int(self.weights.size)
 
     def plus(self, weight: float, centre: FloatArray) -> Clusters:
-        """Return these clusters and one more."""
-        return Clusters(np.append(self.weights, weight), np.vstack([self.centres, centre]), self.log_widths)
+        """Return these clusters and one more, of the common shape."""
+        shapes = np.vstack([self.deviations, np.zeros((1, self.deviations.shape[1]))])
+        centres = np.vstack([self.centres, centre])
+        return Clusters(np.append(self.weights, weight), centres, self.log_widths, shapes)
 
     def without(self, number: int) -> Clusters:
         """Return the clusters but one."""
@@ -56,7 +71,17 @@ class Clusters:
 
     def only(self, wanted: BoolArray) -> Clusters:
         """Return some of the clusters."""
-        return Clusters(self.weights[wanted], self.centres[wanted], self.log_widths)
+        return Clusters(self.weights[wanted], self.centres[wanted], self.log_widths, self.deviations[wanted])
+
+    def shaped(self) -> Clusters:
+        """Return the same clusters with shapes of their own, not yet fitted."""
+        count = len(shape_basis(self.log_widths.size))
+        return replace(self, deviations=np.zeros((self.count, count)))
+
+    @property
+    def factors(self) -> FloatArray:
+        """Roots `S A_k` of the clusters' covariances, (K, d, d)."""
+        return np.asarray(np.exp(self.log_widths)[:, None] * _relative_factors(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +101,8 @@ class Prior:
     axis_freedom : float
         Standard deviation of the log-widths of the axes about their common one; 0 keeps them in
         proportion to `spread`.
+    shape_freedom : float
+        Standard deviation of the deviations of own shapes.
     """
 
     middle: FloatArray
@@ -84,6 +111,7 @@ class Prior:
     width: float = 0.5
     width_freedom: float = 1.0
     axis_freedom: float = 0.0
+    shape_freedom: float = 0.25
 
     @property
     def centre_precision(self) -> FloatArray:
@@ -108,6 +136,34 @@ class ClusterFit:
     objective: float
 
 
+@lru_cache(maxsize=16)
+def shape_basis(d: int) -> FloatArray:
+    """Return the directions in which shapes deviate, (B, d, d) lower triangular matrices of norm one.
+
+    They have trace zero, so that to first order all clusters keep one volume: a cluster free to be large
+    takes the place of several.
+    """
+    out = []
+    for i in range(1, d):
+        diagonal = np.concatenate([np.ones(i), [-i], np.zeros(d - i - 1)])
+        out.append(np.diag(diagonal / np.sqrt(i * (i + 1))))
+    for row, column in zip(*np.tril_indices(d, -1), strict=True):
+        below = np.zeros((d, d))
+        below[row, column] = 1.0
+        out.append(below)
+    basis = np.array(out).reshape(-1, d, d)
+    basis.setflags(write=False)
+    return basis
+
+
+def _relative_factors(clusters: Clusters) -> FloatArray:
+    """Return `A_k`, (K, d, d)."""
+    d = clusters.log_widths.size
+    if clusters.deviations.shape[1] == 0:
+        return np.broadcast_to(np.eye(d), (clusters.count, d, d))
+    return np.asarray(np.eye(d) + np.tensordot(clusters.deviations, shape_basis(d), axes=1))
+
+
 def images(sketch: ClusterSketch, centres: FloatArray, log_widths: FloatArray) -> FloatArray:
     """Return the measurements of clusters of weight one, in noise units, (K, 2, M)."""
     fade = np.exp(-0.5 * (np.exp(2 * log_widths) @ sketch.squares)) * sketch.root
@@ -118,9 +174,24 @@ def images(sketch: ClusterSketch, centres: FloatArray, log_widths: FloatArray) -
     return out
 
 
+def parts_of(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
+    """Return the measurements of every cluster as if of weight one, in noise units, (K, 2, M)."""
+    if clusters.deviations.shape[1] == 0:
+        return images(sketch, clusters.centres, clusters.log_widths)
+    reached = _reached(sketch, clusters)
+    fade = np.exp(-0.5 * np.einsum("kjm,kjm->km", reached, reached)) * sketch.root
+    phase = clusters.centres @ sketch.frequencies
+    return np.stack([np.cos(phase) * fade, np.sin(phase) * fade], axis=1)
+
+
+def _reached(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
+    """Return the frequencies in units of every cluster's shape, `A_k^T S w`, (K, d, M)."""
+    return np.asarray(clusters.factors.transpose(0, 2, 1) @ sketch.frequencies)
+
+
 def evaluate(sketch: ClusterSketch, prior: Prior, clusters: Clusters) -> tuple[ClusterFit, FloatArray]:
     """Return the fit that these clusters are, and their images (K, 2, M)."""
-    parts = images(sketch, clusters.centres, clusters.log_widths)
+    parts = parts_of(sketch, clusters)
     residual = sketch.target - np.tensordot(clusters.weights, parts, axes=1)
     flat = residual.ravel()
     value = 0.5 * float(flat @ flat) + _penalty(prior, clusters)
@@ -156,20 +227,43 @@ def refit(sketch: ClusterSketch, prior: Prior, start: Clusters, most: int = 30) 
 def derivatives(sketch: ClusterSketch, clusters: Clusters, parts: FloatArray) -> FloatArray:
     """Return the derivatives of the fitted measurements, (P, 2M).
 
-    Parameters in the order: weights; centres, axis after axis; log-widths.
+    Parameters in the order: weights; centres, axis after axis; log-widths; deviations, one of the basis
+    after the other.
     """
     d, k = sketch.dimension, clusters.count
     m = sketch.root.size
-    out = np.empty((k + k * d + d, 2, m))
+    shapes = clusters.deviations.shape[1]
+    out = np.empty((k + k * d + d + k * shapes, 2, m))
     out[:k] = parts
     weighted = clusters.weights[:, None, None] * parts
     turned = np.stack([-weighted[:, 1], weighted[:, 0]], axis=1)
     for a in range(d):
         np.multiply(turned, sketch.frequencies[a], out=out[k + a * k : k + (a + 1) * k])
-    whole = weighted.sum(axis=0)
-    squared = np.exp(2 * clusters.log_widths)
-    np.multiply(whole, (-squared[:, None] * sketch.squares)[:, None], out=out[k + k * d :])
+    if shapes:
+        _shape_derivatives(sketch, clusters, weighted, out[k + k * d :])
+    else:
+        whole = weighted.sum(axis=0)
+        squared = np.exp(2 * clusters.log_widths)
+        np.multiply(whole, (-squared[:, None] * sketch.squares)[:, None], out=out[k + k * d :])
     return out.reshape(-1, 2 * m)
+
+
+def _shape_derivatives(
+    sketch: ClusterSketch, clusters: Clusters, weighted: FloatArray, out: FloatArray
+) -> None:
+    """Fill in the derivatives by log-widths and deviations of `exp(-|u|^2 / 2)`, `u = A_k^T S w`."""
+    d, k = sketch.dimension, clusters.count
+    basis, factors = shape_basis(d), _relative_factors(clusters)
+    scaled = np.exp(clusters.log_widths)[:, None] * sketch.frequencies
+    reached = _reached(sketch, clusters)
+    for a in range(d):
+        slope = scaled[a] * np.einsum("kj,kjm->km", factors[:, a], reached)
+        out[a] = -np.sum(weighted * slope[:, None], axis=0)
+    for b, direction in enumerate(basis):
+        slope = np.zeros((k, sketch.root.size))
+        for i, j in zip(*np.nonzero(direction), strict=True):
+            slope -= direction[i, j] * scaled[i] * reached[:, j]
+        np.multiply(weighted, slope[:, None], out=out[d + b * k : d + (b + 1) * k])
 
 
 def normal_equations(jacobian: FloatArray, prior: Prior, clusters: Clusters) -> tuple[FloatArray, FloatArray]:
@@ -182,8 +276,11 @@ def normal_equations(jacobian: FloatArray, prior: Prior, clusters: Clusters) -> 
     normal[np.arange(k, k + k * d), np.arange(k, k + k * d)] += precision
     pull[at] = precision * (clusters.centres - prior.middle).T.ravel()
     ridge = _width_matrix(prior, d)
-    normal[k + k * d :, k + k * d :] += ridge
-    pull[k + k * d :] = ridge @ _relative_widths(prior, clusters)
+    widths, own = slice(k + k * d, k + k * d + d), np.arange(k + k * d + d, normal.shape[0])
+    normal[widths, widths] += ridge
+    pull[widths] = ridge @ _relative_widths(prior, clusters)
+    normal[own, own] += prior.shape_freedom**-2
+    pull[own] = clusters.deviations.T.ravel() / prior.shape_freedom**2
     return normal, pull
 
 
@@ -201,17 +298,21 @@ def _penalty(prior: Prior, clusters: Clusters) -> float:
     away = (clusters.centres - prior.middle) ** 2 @ prior.centre_precision
     relative = _relative_widths(prior, clusters)
     ridge = float(relative @ _width_matrix(prior, relative.size) @ relative)
-    return 0.5 * (float(away.sum()) + ridge)
+    strange = float(np.sum(clusters.deviations**2)) / prior.shape_freedom**2
+    return 0.5 * (float(away.sum()) + ridge + strange)
 
 
 def _moved(clusters: Clusters, step: FloatArray, sketch: ClusterSketch, prior: Prior) -> Clusters:
     """Return the clusters after a step, shortened and kept inside what is allowed."""
     k, d = clusters.centres.shape
     centre_step = np.clip(step[k : k + k * d].reshape(d, k).T, -_LONGEST, _LONGEST)
-    width_step = np.clip(step[k + k * d :], -_FATTEST, _FATTEST)
+    width_step = np.clip(step[k + k * d : k + k * d + d], -_FATTEST, _FATTEST)
+    shape_step = step[k + k * d + d :].reshape(clusters.deviations.shape[1], k).T
+    shape_step = np.clip(shape_step, -_MOST_CHANGE, _MOST_CHANGE)
     low, high = np.log(_NARROWEST * prior.spread), np.log(_WIDEST * prior.spread)
     return Clusters(
         np.maximum(clusters.weights + step[:k], _LEAST_WEIGHT),
         sketch.inside(clusters.centres + centre_step),
         np.clip(clusters.log_widths + width_step, low, high),
+        clusters.deviations + shape_step,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .cluster_candidates import Candidates, greedy
-from .cluster_fit import ClusterFit, Clusters, Prior, images, refit
+from .cluster_fit import ClusterFit, Clusters, Prior, parts_of, refit
 from .cluster_sketch import ClusterSketch
 from .surfaces import FloatArray
 
@@ -56,7 +56,7 @@ def nearest_width(found: Candidates, clusters: Clusters) -> int:
 def losses(sketch: ClusterSketch, fit: ClusterFit) -> FloatArray:
     """Return how much the objective rises when each cluster goes and the others' weights are refitted."""
     clusters = fit.clusters
-    parts = images(sketch, clusters.centres, clusters.log_widths).reshape(clusters.count, -1)
+    parts = parts_of(sketch, clusters).reshape(clusters.count, -1)
     gram = parts @ parts.T
     gram[np.diag_indices_from(gram)] *= 1 + 1e-9
     inverse = np.linalg.pinv(gram)

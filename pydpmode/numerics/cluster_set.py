@@ -10,18 +10,23 @@ import numpy as np
 
 from ..errors import InvalidArgument
 from .cluster_bandwidth import SCALE_SHARE
-from .cluster_candidates import candidates, greedy
+from .cluster_candidates import box_candidates, candidates, greedy
 from .cluster_errors import ClusterErrors, cluster_errors
-from .cluster_fit import Prior, refit
+from .cluster_fit import Prior, refit, shape_basis
 from .cluster_number import fit_unknown
 from .cluster_pilot import pilot
+from .cluster_reseat import reseat
 from .cluster_search import fit_known
 from .cluster_sketch import ClusterSketch
-from .mode_candidates import GRID_DIMENSIONS
+from .mode_candidates import GRID_DIMENSIONS, nearest
 from .mode_set import IntArray, ModeSet
 from .surfaces import FloatArray
 
 _AXIS_FREEDOM = 0.2
+# Columns from which clusters get shapes of their own, and how many deviations at most: beyond, the search
+# would take too long.
+_SHAPE_DIMENSIONS, _MOST_DEVIATIONS, _SHAPE_STEPS = 4, 400, 12
+_OWN = 0.5  # part of a cluster's own shape in the distances to its centre
 _MODE_STARTS, _SPARE_STARTS, _START_STEPS = 16, 3, 4
 
 
@@ -37,7 +42,9 @@ class ClusterSet:
     covariance_privacy, covariance_sampling : (K, d, d) arrays
         Of the centres, by source.
     covariance : (d, d) array
-        Of the records of any one cluster about its centre; NaN where not fitted.
+        Of the records of a cluster about its centre, the mean over clusters; NaN where not fitted.
+    shapes : (K, d, d) array
+        The same of every cluster; NaN where clusters are not told apart by shape.
     significance : (K,) array
         Evidence for the cluster, in standard deviations.
     stability : (K,) array
@@ -53,6 +60,7 @@ class ClusterSet:
     covariance_privacy: FloatArray
     covariance_sampling: FloatArray
     covariance: FloatArray
+    shapes: FloatArray
     significance: FloatArray
     stability: FloatArray
     evidence: float = math.nan
@@ -79,6 +87,7 @@ class ClusterSet:
             covariance_privacy=modes.covariance_privacy[order],
             covariance_sampling=(modes.covariance_sampling + modes.covariance_bias)[order],
             covariance=np.full((d, d), np.nan),
+            shapes=np.full((order.size, d, d), np.nan),
             # The highest mode never dies, and is judged by its height.
             significance=evidence[order],
             stability=unknown,
@@ -86,9 +95,16 @@ class ClusterSet:
 
 
 def fit_clusters(
-    surface: Any, n_clusters: int | None = None, *, false_split_rate: float = 0.03
+    surface: Any,
+    n_clusters: int | None = None,
+    *,
+    false_split_rate: float = 0.03,
+    own_shapes: bool = True,
 ) -> ClusterSet:
-    """Fit Gaussian clusters of a common shape to the coefficients of a surface.
+    """Fit Gaussian clusters to the coefficients of a surface.
+
+    They are found with a common shape; from four columns on each is then fitted a shape of its own, of
+    about the common volume (`cluster_fit.shape_basis`).
 
     Parameters
     ----------
@@ -97,27 +113,61 @@ def fit_clusters(
         Their number; found when omitted.
     false_split_rate : float
         Chance that pure noise would add a cluster.
+    own_shapes : bool
+        False keeps the common shape in four and more columns as well.
     """
     sketch, middle, spread = pilot_of(surface)
     prior = Prior(middle, spread, axis_freedom=_AXIS_FREEDOM)
     found = candidates(surface, sketch, prior)
     evidence = threshold = math.nan
+    reseated = False
     if n_clusters is None:
+        found = found.joined(box_candidates(sketch, prior))
         fit, evidence, threshold = fit_unknown(sketch, prior, found, false_split_rate)
     else:
-        fit = fit_known(sketch, prior, found, n_clusters)
-    errors = cluster_errors(sketch, prior, found, fit)
+        best = fit_known(sketch, prior, found, n_clusters)
+        fit, found = reseat(sketch, prior, found, best)
+        reseated = fit is not best
+    d = sketch.dimension
+    few = fit.clusters.count * len(shape_basis(d)) <= _MOST_DEVIATIONS
+    if own_shapes and few and d >= _SHAPE_DIMENSIONS:
+        fit = refit(sketch, prior, fit.clusters.shaped(), _SHAPE_STEPS)
+    errors = cluster_errors(sketch, prior, found, fit, reseated=reseated)
     clusters = fit.clusters
     order = np.argsort(-clusters.weights, kind="stable")
     turn = sketch.unit[:, None] * sketch.rotation
+    roots = (turn @ clusters.factors)[order]
+    shapes = roots @ roots.transpose(0, 2, 1)
+    shares = (clusters.weights / clusters.weights.sum())[order]
+    common = clusters.deviations.shape[1] == 0
     return ClusterSet(
         centres=sketch.to_columns(clusters.centres)[order],
-        shares=(clusters.weights / clusters.weights.sum())[order],
+        shares=shares,
         **_errors(errors, turn, order),
-        covariance=turn * np.exp(2 * clusters.log_widths) @ turn.T,
+        covariance=np.asarray(np.tensordot(shares, shapes, axes=1)),
+        shapes=np.full_like(shapes, np.nan) if common else shapes,
         evidence=evidence,
         threshold=threshold,
     )
+
+
+def nearest_cluster(clusters: ClusterSet, points: FloatArray, scale: FloatArray) -> IntArray:
+    """Return the number of the nearest centre to each point (m, d), from 0.
+
+    Distances are Euclidean in units of `scale` (d,); where clusters have own shapes, Mahalanobis's, of the
+    matrix halfway between the cluster's own covariance and a ball of the clusters' mean variance.
+    """
+    if not np.isfinite(clusters.shapes).all():
+        return nearest(points, clusters.centres, scale)
+    shapes = clusters.shapes / np.multiply.outer(scale, scale)
+    mean = np.tensordot(clusters.shares, shapes, axes=1)
+    ball = np.trace(mean) / scale.size * np.eye(scale.size)
+    roots = np.linalg.cholesky(_OWN * shapes + (1 - _OWN) * ball)
+    apart = [
+        np.sum(np.square(np.linalg.solve(root, ((points - centre) / scale).T)), axis=0)
+        for root, centre in zip(roots, clusters.centres, strict=True)
+    ]
+    return np.asarray(np.argmin(apart, axis=0))
 
 
 def mode_starts(surface: Any, n_clusters: int | None) -> FloatArray | None:

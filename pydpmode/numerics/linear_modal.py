@@ -10,7 +10,9 @@ longer tail. So slopes come from the plain kernel (c = 1, order 2) and the heigh
 come from a sharper one (c below 1, orders 4 and 6), which moves it less and has more noise: of a short list
 the one is taken whose estimated squared error is least, its bias being judged by the sharpest that has a
 clear maximum, and believed only beyond three standard errors. The noise of such differences is known, because
-all come from one surface. What bias is left is not in the standard errors.
+all come from one surface. Where even that is too smooth the height is the mode of the error density with the
+smoothing taken off (`line_deconvolution`), if that is more than two of its standard errors away. What bias
+is left is not in the standard errors.
 
 Standard errors. With gradient g and Hessian H of the objective, `Cov = H^-1 Cov(g) H^-1`. The privacy part of
 Cov(g) is exact: g is linear in the released entries. The sampling part is `E K_s'(r)^2 x x^T / n` for
@@ -30,6 +32,7 @@ import numpy as np
 from ..budget import as_number, as_whole
 from ..errors import InvalidArgument
 from .fourier_sums import ComplexArray
+from .line_deconvolution import UnsmoothedHeight, unsmoothed_height
 from .plane_integral import JointSpectrum, PlaneIntegral, PlaneValue, Rectangle, interval_moments
 from .spectral_surfaces import LatticeSurface
 from .surfaces import FloatArray
@@ -52,6 +55,7 @@ _LEAST_SPREAD = 0.3  # of the errors, in residual bandwidths
 _CLEAR = 5.0  # noise standard deviations that the curvature of a sharper kernel must reach
 _DOUBT = 3.0  # standard errors that a bias must exceed to be believed
 _LEAST_PREDICTOR_SPREAD = 1.5  # of a predictor on the surface, in bandwidths; the kernel alone has 1
+_CLEARLY_MOVED = 2.0  # standard errors between the height by deconvolution and that by a kernel
 _FARTHEST_MOVE = 2.0  # residual bandwidths between estimates with smooth and sharp kernels
 
 
@@ -76,6 +80,9 @@ class LinearModalFit:
         Whether the plane is a strict maximum of the objective and every predictor varies.
     starts : int
         Local maxima of the scan that were refined.
+    unsmoothed : bool
+        Whether the height is the mode of the estimated error density (`line_deconvolution`), far enough from
+        that of the smoothed one to be believed.
     """
 
     predictors: tuple[str, ...]
@@ -88,6 +95,7 @@ class LinearModalFit:
     kernel_order: int
     converged: bool
     starts: int
+    unsmoothed: bool = False
 
     def __post_init__(self) -> None:
         for name in ("coefficients", "covariance_privacy", "covariance_sampling"):
@@ -152,7 +160,9 @@ class _Height:
     peak: _Peak
 
 
-def fit_linear_modes(surface: LatticeSurface, response: int, *, starts: int = _STARTS) -> LinearModalFit:
+def fit_linear_modes(
+    surface: LatticeSurface, response: int, *, starts: int = _STARTS, near: FloatArray | None = None
+) -> LinearModalFit:
     """Fit the modal line (one predictor) or plane (two) of one coordinate given the others.
 
     Post-processing of the surface: carries its guarantee, at no further cost.
@@ -165,6 +175,8 @@ def fit_linear_modes(surface: LatticeSurface, response: int, *, starts: int = _S
         Position of the response among the coordinates.
     starts : int
         Most local maxima of the scan that are refined.
+    near : (p + 1,) array, optional
+        Height at the centre of the predictors' box and slopes, to start from this plane alone.
 
     Raises
     ------
@@ -174,25 +186,33 @@ def fit_linear_modes(surface: LatticeSurface, response: int, *, starts: int = _S
     number = as_whole(starts, "starts", 1)
     joint = _joint(surface, response)
     p = joint.predictors
-    found = _refined_starts(joint, number)
+    found = _refined_starts(joint, number) if near is None else [_refine(joint, near)]
     best = replace(chosen := _best_start(found), converged=chosen.converged and _varies(surface, response))
     height = _choose_height(best) if best.converged else _Height(float(best.plane[0]), best)
+    sharp = _unsmoothed(best, height) if best.converged else None
     # From a height at the centre of the box to an intercept at zero.
     back = np.eye(p + 1)
     back[0, 1:] = -joint.centre
     nothing = np.full((p + 1, p + 1), np.nan)
     privacy, sampling = _covariances(best, height) if best.converged else (nothing, nothing)
+    place, kernel = height.place, height.peak.integral
+    if sharp is not None:
+        kernel = best.integral
+        place = float(best.plane[0]) + sharp.offset
+        privacy = _with_height(best, privacy, sharp.privacy)
+        sampling = _with_height(best, sampling, sharp.sampling)
     return LinearModalFit(
         predictors=joint.columns[:-1],
         response=joint.columns[-1],
-        coefficients=back @ np.concatenate([[height.place], best.plane[1:]]),
+        coefficients=back @ np.concatenate([[place], best.plane[1:]]),
         covariance_privacy=back @ privacy @ back.T,
         covariance_sampling=back @ sampling @ back.T,
         objective=best.value.value,
-        residual_bandwidth=height.peak.integral.residual_bandwidth,
-        kernel_order=height.peak.integral.order,
+        residual_bandwidth=kernel.residual_bandwidth,
+        kernel_order=kernel.order,
         converged=best.converged,
         starts=len(found),
+        unsmoothed=sharp is not None,
     )
 
 
@@ -397,6 +417,33 @@ def _choose_height(smooth: _Peak) -> _Height:
         bias = (height.place - sharpest.place) ** 2 - _DOUBT**2 * _height_variance(smooth, height, sharpest)
         losses.append(max(bias, 0.0) + _height_variance(smooth, height, None))
     return found[int(np.argmin(losses))]
+
+
+def _unsmoothed(smooth: _Peak, height: _Height) -> UnsmoothedHeight | None:
+    """Return the height by deconvolution where it is clearly another and the kernels were not sharp enough.
+
+    The sharpest kernel is taken where there is little noise. It is better then: deconvolution goes too far
+    where errors end abruptly.
+    """
+    integral = height.peak.integral
+    s = smooth.integral.residual_bandwidth
+    if integral.residual_bandwidth <= KERNELS[-1][0] * s * (1 + 1e-9):
+        return None
+    found = unsmoothed_height(smooth.integral, smooth.plane, smooth.value)
+    if found is None:
+        return None
+    moved = abs(float(smooth.plane[0]) + found.offset - height.place)
+    clear = moved > _CLEARLY_MOVED * math.sqrt(found.privacy + found.sampling)
+    return found if clear and abs(found.offset) <= _FARTHEST_MOVE * s else None
+
+
+def _with_height(smooth: _Peak, covariance: FloatArray, variance: float) -> FloatArray:
+    """Return a covariance with another variance of the height, given slopes that it follows as before."""
+    out = covariance.copy()
+    follows = -smooth.value.hessian[0, 1:] / smooth.value.hessian[0, 0]
+    out[0, 1:] = out[1:, 0] = out[1:, 1:] @ follows
+    out[0, 0] = variance + float(follows @ out[1:, 1:] @ follows)
+    return out
 
 
 def _climb_height(integral: PlaneIntegral, plane: FloatArray) -> _Height | None:

@@ -22,9 +22,9 @@ from .surfaces import FloatArray, Surface
 MAX_PREDICTORS = 3
 # What a peak must reach: share of the highest peak of its slice, height in noise standard deviations, and
 # height over the highest value nearby (see `edge_ratio`).
-_RELATIVE, _HEIGHT, _EDGE = 0.5, 2.0, 0.65
+LEAST_RELATIVE, LEAST_HEIGHT, EDGE = 0.5, 2.0, 0.65
 # A lower peak counts as well when it stands so many standard deviations above the valley beside it.
-_CLEAR_VALLEY = 6.0
+CLEAR_VALLEY = 6.0
 # Peaks at neighbouring predictor values are linked when they are at most so many bandwidths apart.
 _GAP = 2.0
 # A branch that nowhere reaches this height, in noise standard deviations, is not shown at all.
@@ -205,9 +205,9 @@ def _inside(slices: Slices, peaks: Peaks) -> BoolArray:
 
 def _stands_out(slices: Slices, peaks: Peaks) -> BoolArray:
     """Return which peaks are high enough in their slice, above the noise, and no tail of the kernel."""
-    clear = peaks.prominence >= _CLEAR_VALLEY * slices.density_sd(peaks.height)
-    high = (peaks.relative >= _RELATIVE) | clear
-    return np.asarray(high & (_height_z(slices, peaks) >= _HEIGHT) & (edge_ratio(slices, peaks) >= _EDGE))
+    clear = peaks.prominence >= CLEAR_VALLEY * slices.density_sd(peaks.height)
+    high = (peaks.relative >= LEAST_RELATIVE) | clear
+    return np.asarray(high & (_height_z(slices, peaks) >= LEAST_HEIGHT) & (edge_ratio(slices, peaks) >= EDGE))
 
 
 def _long_enough(slices: Slices, branch: IntArray) -> BoolArray:

@@ -30,6 +30,7 @@ from .mode_merging import MergedPoints, merge_by_radius, merge_by_ward
 from .mode_refinement import lattice_reading, refine_modes
 from .mode_set import BoolArray, IntArray, ModeSearchDiagnostics, ModeSet
 from .persistence import drain, elder_tree
+from .ridges import survive_on_ridges
 from .significance import Look, check_look, check_rate, height_rate, height_threshold, persistence_threshold
 from .surfaces import FloatArray, Surface
 
@@ -221,7 +222,10 @@ def _judge(surface: Surface, rule: _Rule, candidates: Candidates) -> _Verdicts:
     score[~np.isfinite(persistence)] = np.inf
     cells = candidates.cells * cells_ratio(surface, candidates.heights)
     needed = persistence_threshold(cells, surface.lower.size, rule.look)
-    return _Verdicts(_high(surface, rule, candidates.heights), score >= needed, score)
+    high, lasting = _high(surface, rule, candidates.heights), score >= needed
+    if candidates.grid is not None:
+        lasting = survive_on_ridges(surface, candidates, lasting, persistence, rule.look)
+    return _Verdicts(high, lasting, score)
 
 
 def _choose(

@@ -196,6 +196,12 @@ class PlaneIntegral:
         value = self._constant + entry(zeroth)
         return PlaneValue(value, np.real(gradient @ self.joint.phi), hessian, gradient)
 
+    def profile(self, plane: FloatArray, offsets: FloatArray) -> tuple[FloatArray, ComplexArray]:
+        """Return Q at heights moved by `offsets` (R,), the window kept, and its coefficients (R, M)."""
+        common = self._common(plane) * self._moments(plane)[0]
+        coefficients = common * np.exp(-1j * np.outer(offsets, self._frequencies[1]))
+        return self._constant + np.real(coefficients @ self.joint.phi), coefficients
+
     def predictor_moments(self, plane: FloatArray) -> FloatArray:
         """Return the mean of `(1, x - m)(1, x - m)^T` over the density along the plane, (q, q).
 

@@ -112,6 +112,10 @@ class FileLog:
     """
 
     def __init__(self, path: str | os.PathLike[str], lock_timeout: float) -> None:
+        if b"\0" in os.fsencode(path):
+            raise LedgerError(
+                f"the path of a ledger holds a null character; give one such as study.jsonl. {_NOTHING}"
+            )
         self.path = Path(os.path.realpath(path))
         self._head = self.path.with_name(self.path.name + ".head")
         self._timeout = lock_timeout

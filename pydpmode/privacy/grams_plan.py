@@ -22,6 +22,7 @@ from .features import Sensitivity
 from .grams_calibration import RoundNoise, Rounds, linear_noise, published_noise
 from .grams_initialisation import StartCandidates
 from .grams_options import LARGEST_COUNT, Accountant, GramsOptions
+from .grams_rules import check_sound, finish_of, statistic_scales
 
 # Modes to plan for when their number is not asked for.
 _MODES = 5
@@ -220,7 +221,7 @@ def plan_grams(
         correlated=options.noise == "correlated" and ascents > 1,
         block=block,
     )
-    _check_sound(options, rounds)
+    check_sound(options, rounds)
     size = (upper - lower) / bandwidth
     epsilon_draw = options.eps_init * epsilon / ascents
     if options.accountant == "published":
@@ -240,7 +241,7 @@ def plan_grams(
         candidates=_start_candidates(options, lower, upper, bandwidth),
         suppression=options.rho_init or float(np.prod(size)) ** (1 / d) / 5 * log_n ** (-1 / d),
         epsilon_draw=epsilon_draw,
-        finish=_finish(options, rounds.kernel),
+        finish=finish_of(options, rounds.kernel),
     )
 
 
@@ -256,9 +257,7 @@ def _linear(
     delta: float,
     epsilon_draw: float,
 ) -> AscentPlan:
-    shift = rounds.kernel.shift_bounds(rounds.correlated)
-    share = options.density_share
-    scales = (math.sqrt(share) / shift[0], math.sqrt(1 - share) / shift[1])
+    scales = statistic_scales(options, rounds)
     noise = linear_noise(
         options.accountant, rounds, scales, epsilon=epsilon, delta=delta, epsilon_draw=epsilon_draw
     )
@@ -295,40 +294,12 @@ def _floor_and_clip(options: GramsOptions, bandwidth: FloatArray, least: float) 
     return floor, _CLIP_IN_FLOORS * floor if options.A is None else options.A * volume
 
 
-def _check_sound(options: GramsOptions, rounds: Rounds) -> None:
-    if options.accountant == "published" and rounds.correlated:
-        raise InvalidArgument(
-            "accountant='published' with noise='correlated' and several ascents is not differentially "
-            "private: the paper bounds the joint sensitivity of clipped and divided scores in the "
-            "covariance's norm, and that bound is false (docs/where-we-differ.md has a counterexample). Use "
-            "noise='independent', k=1, or accountant='pld', which adds the correlated noise before clipping"
-        )
-    if options.accountant == "pld" and rounds.batch < rounds.records:
-        raise InvalidArgument(
-            f"accountant='pld' takes every round over all records (m = {rounds.records}), got m = "
-            f"{rounds.batch}: its composition knows nothing of sampling without replacement; use "
-            "accountant='rdp'"
-        )
-
-
 def _batch(options: GramsOptions, records: int, log_n: float) -> int:
     if options.m is None:
         return math.ceil(records / log_n) if options.accountant == "published" else records
     if options.m > records:
         raise InvalidArgument(f"m must be at most the number of records {records}, got {options.m}")
     return options.m
-
-
-def _finish(options: GramsOptions, kernel: ScoreKernel) -> Finish:
-    able = kernel.smooth and options.accountant != "published"
-    if options.finish is None:
-        return "regression" if able else "iterates"
-    if options.finish == "regression" and not able:
-        raise InvalidArgument(
-            "finish='regression' needs released densities and gradients of a differentiable kernel; with "
-            "accountant='published' or kernel='legendre4' use finish='iterates'"
-        )
-    return options.finish
 
 
 def _start_candidates(

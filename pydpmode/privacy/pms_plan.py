@@ -47,6 +47,7 @@ from .features import Sensitivity
 from .grams_calibration import RoundNoise, Rounds, linear_noise, published_noise
 from .grams_initialisation import StartCandidates
 from .grams_options import Accountant, GramsOptions
+from .grams_rules import check_sound, finish_of, statistic_scales
 
 Starts = Literal["dap", "grid"]
 STARTS: tuple[Starts, ...] = ("dap", "grid")
@@ -349,7 +350,7 @@ class PmsRequest:
             candidates=_candidates(options, lower, upper, bandwidth),
             suppression=options.rho_init or 1.0,
             epsilon_draw=_epsilon_draw(options, rounds, epsilon),
-            finish=_finish(options, rounds.kernel),
+            finish=finish_of(options, rounds.kernel),
         )
 
 
@@ -417,7 +418,9 @@ def _rounds(
         overlap=design.score_overlap(each, batch) if published else design.overlap(each, correlated),
         draws_each=each if starts == "dap" else 0,
     )
-    _check_sound(options, rounds)
+    if rounds.batch > rounds.records:
+        raise InvalidArgument(f"m must be at most the number of records {rounds.records}, got {rounds.batch}")
+    check_sound(options, rounds)
     return rounds
 
 
@@ -444,9 +447,7 @@ def _calibrate(
         )
         unknown = np.full(uniform.size, np.nan)
         return Calibration(clips, floors, (1.0, 1.0), scores, unknown, unknown)
-    shift = rounds.kernel.shift_bounds(rounds.correlated)
-    share = options.density_share
-    scales = (math.sqrt(share) / shift[0], math.sqrt(1 - share) / shift[1])
+    scales = statistic_scales(options, rounds)
     noise = linear_noise(
         options.accountant,
         rounds,
@@ -489,32 +490,6 @@ def _floors(options: GramsOptions, h: float, least: FloatArray) -> tuple[FloatAr
     floors = least if options.p_floor is None else np.full(least.size, options.p_floor * h)
     clips = _CLIP_IN_FLOORS * floors if options.A is None else np.full(least.size, options.A * h)
     return floors, clips
-
-
-def _check_sound(options: GramsOptions, rounds: PmsRounds) -> None:
-    if options.accountant == "published" and rounds.correlated:
-        raise InvalidArgument(
-            "accountant='published' with noise='correlated' and several ascents is not differentially "
-            "private (docs/where-we-differ.md has a counterexample). Use noise='independent', k=1, or "
-            "accountant='pld', which adds the correlated noise before clipping"
-        )
-    if rounds.batch > rounds.records:
-        raise InvalidArgument(f"m must be at most the number of records {rounds.records}, got {rounds.batch}")
-    if options.accountant == "pld" and rounds.batch < rounds.records:
-        raise InvalidArgument(
-            f"accountant='pld' takes every round over all records (m = {rounds.records}), got m = "
-            f"{rounds.batch}; use accountant='rdp'"
-        )
-
-
-def _finish(options: GramsOptions, kernel: ScoreKernel) -> Finish:
-    able = kernel.smooth and options.accountant != "published"
-    if options.finish == "regression" and not able:
-        raise InvalidArgument(
-            "finish='regression' needs released densities and gradients of a differentiable kernel; with "
-            "accountant='published' or kernel='legendre4' use finish='iterates'"
-        )
-    return options.finish or ("regression" if able else "iterates")
 
 
 def _candidates(

@@ -231,8 +231,10 @@ def as_bound(kind: Kind, value: object, *, name: str = "bound") -> float:
     if kind == "timedelta" and isinstance(value, datetime.timedelta | np.timedelta64):
         return _duration_seconds(value, name)
     if isinstance(value, np.timedelta64 | np.datetime64 | datetime.date | datetime.timedelta | str):
+        a_date = _ISO.fullmatch(value) is not None if isinstance(value, str) else _is_moment(value)
+        hint = _DATES_HINT if kind == "number" and a_date else ""
         raise InvalidBounds(
-            f"{name} of a {kind} column must be a number{_ALSO[kind]}, got {type(value).__name__}"
+            f"{name} of a {kind} column must be a number{_ALSO[kind]}, got {type(value).__name__}{hint}"
         )
     if isinstance(value, Decimal):
         value = float(value)
@@ -247,6 +249,10 @@ _ALSO = {
     "datetime": " (seconds since 1970), a date, a datetime or ISO 8601 text",
     "timedelta": " (seconds) or a timedelta",
 }
+_DATES_HINT = (
+    "; where a column of a CSV file holds dates, name it in datetimes=[...] (on the command line "
+    "--datetimes NAME); in a data frame convert it to dates first"
+)
 # pandas reads words such as "now" and day-first dates as well; bounds are ISO 8601 only.
 _ISO = re.compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?", re.ASCII

@@ -17,6 +17,9 @@ from .row_errors import reading_rows
 from .sources import open_source, takes_names
 from .table_source import CodeArray, TableSource
 
+# Largest number of rows or persons that may be stated: a double holds it exactly.
+MOST_UNITS = 10**15
+
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     """Check that an option is one of those allowed."""
@@ -56,8 +59,8 @@ def check_weights(
 
 
 def check_count(name: str, value: object) -> int | None:
-    """Return a whole number >= 1, or None when none was given."""
-    return None if value is None else as_whole(value, name, 1)
+    """Return a whole number of rows or persons, or None when none was given."""
+    return None if value is None else as_whole(value, name, 1, MOST_UNITS)
 
 
 def check_table(data: Any, bounds: Bounds | None, columns: Sequence[str] | None) -> tuple[str, ...]:

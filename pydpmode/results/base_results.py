@@ -16,15 +16,16 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ..budget import PrivacySpent
+from ..budget import PrivacySpent, as_number
 from ..errors import InvalidArgument, MissingDependency, SurfaceFileError
 from ..numerics.surfaces import FloatArray, Surface
 from .coordinates import Coordinate
@@ -194,6 +195,16 @@ class Results:
     def summary(self, level: float = 0.95) -> Summary:
         """Return a statsmodels `Summary`: `as_text`, `as_html`, `as_latex`, `as_csv`."""
         raise NotImplementedError
+
+    def _told(self, what: str, onwards: str) -> str:
+        """Return a representation: what was found, what it cost, and how to go on."""
+        if self.privacy is None:
+            cost = "not private"
+        else:
+            spent = self.privacy
+            cost = f"epsilon={spent.epsilon:g}, delta={spent.delta:g}, {spent.adjacency} one {spent.protects}"
+            cost += ", SIMULATED: NOT PRIVATE" if spent.simulated else ""
+        return f"<{type(self).__name__}: {what}; {cost}>\nGo on with {onwards}"
 
     def _repr_html_(self) -> str:
         try:
@@ -379,6 +390,41 @@ def array_from(nested: Any, shape: tuple[int, ...], flags: bool) -> Any:
     if flags:
         return np.array([bool(item) for item in flat], dtype=bool).reshape(shape)
     return np.array([number_from(item) for item in flat], dtype=float).reshape(shape)
+
+
+def read_arrays(
+    stored: Mapping[str, Any],
+    shapes: Mapping[str, str],
+    sizes: Mapping[str, int],
+    flags: Collection[str] = (),
+) -> dict[str, Any]:
+    """Read back the arrays of a set: shapes are letters for `sizes`, and `flags` hold True and False."""
+    return {
+        name: array_from(stored[name], tuple(sizes[letter] for letter in shape), name in flags)
+        for name, shape in shapes.items()
+    }
+
+
+def checked_arrays(
+    held: object, what: str, shapes: Mapping[str, str], sizes: Mapping[str, int], flags: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return read-only copies of the arrays of a set, or refuse shapes that do not fit together."""
+    arrays = {}
+    for name, letters in shapes.items():
+        array = np.asarray(getattr(held, name), dtype=bool if name in flags else float)
+        shape = tuple(sizes[letter] for letter in letters)
+        if array.shape != shape:
+            raise InvalidArgument(f"{what}.{name} must have shape {shape}, got {array.shape}")
+        arrays[name] = frozen_copy(array)
+    return arrays
+
+
+def normal_quantile(level: object) -> float:
+    """Two-sided normal quantile of a coverage."""
+    value = as_number(level, "level")
+    if not 0 < value < 1:
+        raise InvalidArgument(f"level must be strictly between 0 and 1, got {value!r}; give e.g. level=0.95")
+    return NormalDist().inv_cdf((1 + value) / 2)
 
 
 def _named(reader: str | Callable[..., Any]) -> Callable[..., Any]:

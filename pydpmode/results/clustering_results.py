@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 import numpy as np
 import pandas as pd
 
-from ..budget import PrivacySpent, as_number
-from ..errors import InvalidArgument
-from ..numerics.cluster_set import ClusterSet
-from ..numerics.mode_candidates import nearest
+from ..budget import PrivacySpent
+from ..numerics.cluster_set import ClusterSet, nearest_cluster
 from ..numerics.mode_set import IntArray
 from ..numerics.surfaces import FloatArray, Surface
 from .assignment import basin_of, check_method, label_rows
-from .base_results import Results, SurfaceFacts, array_from, frozen_copy, number_from
+from .base_results import SurfaceFacts, checked_arrays, number_from, read_arrays
 from .coordinates import Coordinate
-from .results import normal_quantile
+from .located_results import LocatedResults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +36,7 @@ _SHAPES: Mapping[str, str] = MappingProxyType(
         "covariance_privacy": "kdd",
         "covariance_sampling": "kdd",
         "covariance": "dd",
+        "shapes": "kdd",
         "significance": "k",
         "stability": "k",
     }
@@ -45,7 +44,7 @@ _SHAPES: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ClusteringResults(Results):
+class ClusteringResults(LocatedResults[Source]):
     """Clusters with their errors, shares and the privacy they cost.
 
     Everything is in the units of the coordinates (`columns`); `centres_original` maps back to the user's
@@ -62,6 +61,7 @@ class ClusteringResults(Results):
     """
 
     kind: ClassVar[str] = "modal_clustering"
+    item: ClassVar[str] = "cluster"
 
     cluster_set: ClusterSet
     centres_kind: Literal["fit", "modes"] = "fit"
@@ -122,9 +122,7 @@ class ClusteringResults(Results):
     @property
     def centres(self) -> pd.DataFrame:
         """Centres, one row per cluster, in the units of the coordinates."""
-        return pd.DataFrame(
-            self.cluster_set.centres.copy(), index=self._numbers(), columns=list(self.columns)
-        )
+        return self._place_table()
 
     @property
     def params(self) -> pd.DataFrame:
@@ -169,8 +167,7 @@ class ClusteringResults(Results):
         For a fit they are for the centres that the fit would have without noise and with all records in the
         world: where clusters are not of one Gaussian shape those differ from the clusters' means.
         """
-        sources: tuple[Source, ...] = ("privacy", "sampling", "total")
-        return pd.DataFrame({s: self._errors(s).ravel() for s in sources}, index=self._pairs())
+        return self._error_table("privacy", "sampling", "total")
 
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return intervals for each coordinate of each centre: estimate and `total` standard error.
@@ -185,9 +182,8 @@ class ClusteringResults(Results):
         DataFrame
             One row per (cluster, column): lower, upper.
         """
-        half = normal_quantile(level) * self._errors("total")
-        at = self.cluster_set.centres
-        return pd.DataFrame({"lower": (at - half).ravel(), "upper": (at + half).ravel()}, index=self._pairs())
+        lower, upper = self._ends(level)
+        return pd.DataFrame({"lower": lower.ravel(), "upper": upper.ravel()}, index=self._pairs())
 
     def cov_params(self, cluster: int = 1, *, source: Source = "total") -> pd.DataFrame:
         """Return the d x d covariance of one centre.
@@ -198,13 +194,7 @@ class ClusteringResults(Results):
             Its number, from 1.
         source : {"total", "privacy", "sampling"}
         """
-        number = as_number(cluster, "cluster")
-        if number not in range(1, self.n_clusters + 1):
-            raise InvalidArgument(
-                f"cluster must be the number of a cluster (1 to {self.n_clusters}), got {cluster!r}"
-            )
-        matrix = self._covariance(source)[int(number) - 1]
-        return pd.DataFrame(matrix.copy(), index=list(self.columns), columns=list(self.columns))
+        return self._covariance_table(cluster, source)
 
     @property
     def stability(self) -> pd.DataFrame:
@@ -221,9 +211,18 @@ class ClusteringResults(Results):
 
     @property
     def spread(self) -> pd.DataFrame:
-        """Fitted covariance of the records of any one cluster about its centre (NaN for modes)."""
+        """Fitted covariance of a cluster's records about its centre, mean over clusters (NaN for modes)."""
         names = list(self.columns)
         return pd.DataFrame(self.cluster_set.covariance.copy(), index=names, columns=names)
+
+    @property
+    def shapes(self) -> pd.DataFrame:
+        """Fitted covariance of every cluster's records about its centre, one row per (cluster, column).
+
+        NaN for modes and in fewer than four columns, where clusters share one shape (`spread`).
+        """
+        values = self.cluster_set.shapes.reshape(-1, len(self.columns)).copy()
+        return pd.DataFrame(values, index=self._pairs(), columns=list(self.columns))
 
     @property
     def labels_(self) -> NoReturn:
@@ -271,8 +270,8 @@ class ClusteringResults(Results):
             "log(wage)"); other columns are ignored. An array has one column per coordinate, in the order of
             `columns`. Values outside the box count as at its boundary.
         method : {"nearest", "basin"}
-            Nearest centre, distances in bandwidths; or the centre in whose basin of the surface the point
-            lies.
+            Nearest centre, distances in bandwidths or, where clusters have own shapes (`shapes`), in
+            distances that follow them; or the centre in whose basin of the surface the point lies.
 
         Returns
         -------
@@ -289,7 +288,7 @@ class ClusteringResults(Results):
         return label_rows(new, self.coordinates, self.facts, self.n_clusters, assign, "cluster")
 
     def _nearest(self, points: FloatArray) -> IntArray:
-        return nearest(points, self.cluster_set.centres, self.facts.bandwidth)
+        return nearest_cluster(self.cluster_set, points, self.facts.bandwidth)
 
     def _basins(self, points: FloatArray) -> IntArray:
         return basin_of(self.surface, self.cluster_set.centres, points)
@@ -326,39 +325,19 @@ class ClusteringResults(Results):
 
     def __repr__(self) -> str:
         count = f"{self.n_clusters} cluster{'' if self.n_clusters == 1 else 's'}"
-        if self.privacy is None:
-            cost = "not private"
-        else:
-            spent = self.privacy
-            cost = f"epsilon={spent.epsilon:g}, delta={spent.delta:g}, {spent.adjacency} one {spent.unit}"
-            cost += ", SIMULATED: NOT PRIVATE" if spent.simulated else ""
-        return (
-            f"<{type(self).__name__}: {count} of ({', '.join(self.columns)}); {cost}>\n"
-            "Go on with .summary(), .centres, .shares, .stability, .predict(new), .plot(), .save(path)"
+        return self._told(
+            f"{count} of ({', '.join(self.columns)})",
+            ".summary(), .centres, .shares, .stability, .predict(new), .plot(), .save(path)",
         )
 
     # -- inside
 
-    def _numbers(self) -> pd.Index[int]:
-        return pd.RangeIndex(1, self.n_clusters + 1, name="cluster")
+    def _places(self) -> FloatArray:
+        return self.cluster_set.centres
 
-    def _pairs(self) -> pd.MultiIndex:
-        return pd.MultiIndex.from_product(
-            [range(1, self.n_clusters + 1), self.columns], names=["cluster", "column"]
-        )
-
-    def _covariance(self, source: Source) -> FloatArray:
+    def _covariances(self) -> Mapping[str, FloatArray]:
         clusters = self.cluster_set
-        parts = {"privacy": clusters.covariance_privacy, "sampling": clusters.covariance_sampling}
-        if source == "total":
-            return parts["privacy"] + parts["sampling"]
-        if source not in parts:
-            raise InvalidArgument(f"source must be 'total', 'privacy' or 'sampling', got {source!r}")
-        return parts[source]
-
-    def _errors(self, source: Source) -> FloatArray:
-        variances = np.diagonal(self._covariance(source), axis1=1, axis2=2)
-        return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
+        return {"privacy": clusters.covariance_privacy, "sampling": clusters.covariance_sampling}
 
     def _own_dict(self) -> dict[str, Any]:
         clusters = {name: getattr(self.cluster_set, name) for name in (*_SHAPES, "evidence", "threshold")}
@@ -372,10 +351,9 @@ class ClusteringResults(Results):
     def _own_fields(cls, data: Mapping[str, Any], dimension: int) -> dict[str, Any]:
         stored = data["clusters"]
         sizes = {"k": len(stored["shares"]), "d": dimension}
-        arrays = {
-            name: array_from(stored[name], tuple(sizes[s] for s in shape), False)
-            for name, shape in _SHAPES.items()
-        }
+        # Results saved before clusters had shapes of their own lack them.
+        unknown = np.full((sizes["k"], dimension, dimension), np.nan).tolist()
+        arrays = read_arrays({"shapes": unknown, **stored}, _SHAPES, sizes)
         kind, wanted = data["centres_kind"], data.get("n_clusters_requested")
         if kind not in ("fit", "modes"):
             raise ValueError("unknown kind of centres")
@@ -391,11 +369,4 @@ class ClusteringResults(Results):
 def _checked(clusters: ClusterSet, dimension: int) -> ClusterSet:
     """Return a read-only copy, or refuse shapes that do not fit together."""
     sizes = {"k": clusters.count, "d": dimension}
-    arrays = {}
-    for name, letters in _SHAPES.items():
-        array = np.asarray(getattr(clusters, name), dtype=float)
-        shape = tuple(sizes[letter] for letter in letters)
-        if array.shape != shape:
-            raise InvalidArgument(f"cluster_set.{name} must have shape {shape}, got {array.shape}")
-        arrays[name] = frozen_copy(array)
-    return dataclasses.replace(clusters, **arrays)
+    return dataclasses.replace(clusters, **checked_arrays(clusters, "cluster_set", _SHAPES, sizes))

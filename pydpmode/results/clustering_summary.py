@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .number_text import MISSING, ValueText, plain, shorten, value_text
+from .number_text import MISSING, ValueText, plain, shorten, spread_text, value_text
 from .summary_tables import (
     DOUBTFUL,
     LEFT_WIDTH,
@@ -163,7 +163,7 @@ def _diagnostic_facts(result: ClusteringResults) -> tuple[list[tuple[str, str]],
         right.append(("Evidence needed", f"z = {clusters.threshold:.2f}"))
     spread = np.sqrt(np.diag(clusters.covariance))
     if np.isfinite(spread).all() and len(spread) <= 3:
-        told = ", ".join(f"{v:.3g}" for v in spread)
+        told = ", ".join(spread_text(c.kind, v, 3) for c, v in zip(result.coordinates, spread, strict=True))
         right.append(("Spread within clusters", told))
     return left, right
 
@@ -176,10 +176,12 @@ def _notes(result: ClusteringResults, level: float) -> Iterator[str]:
         yield spent.statement()
     yield from long_facts(result)
     if result.centres_kind == "fit":
+        own = np.isfinite(result.cluster_set.shapes).all()
         yield (
             f"Standard errors and {100 * level:g}% intervals hold the privacy noise and the sampling of the "
-            "records, for the centres of Gaussian clusters of one common shape. Where clusters have other "
-            "shapes those differ from the clusters' means."
+            f"records, for the centres of Gaussian clusters of one common {'volume' if own else 'shape'}. "
+            f"Where clusters have other {'densities' if own else 'shapes'} those differ from the clusters' "
+            "means."
         )
         yield (
             "Evidence z: loss of fit without the cluster, in standard deviations of the noise. Again: share "

@@ -168,10 +168,15 @@ def plain(number: float, digits: int = 10) -> str:
     return f"{number:.{digits}g}"
 
 
-def span_text(seconds: float) -> str:
+def span_text(seconds: float, digits: int = 4) -> str:
     """Return a span of time in its largest fitting unit, such as "19.2 h"."""
     name, unit = time_unit(abs(seconds))
-    return f"{plain(seconds / unit, 4)} {name}"
+    return f"{plain(seconds / unit, digits)} {name}"
+
+
+def spread_text(kind: Kind, spread: float, digits: int = 4) -> str:
+    """Return a width, an error or a distance along a coordinate: of dates and durations a span of time."""
+    return f"{spread:.{digits}g}" if kind == "number" else span_text(spread, digits)
 
 
 def limits_text(kind: Kind, low: float, high: float) -> list[str]:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .number_text import shorten
+from ..numerics.surfaces import FloatArray
+from .number_text import shorten, value_text
 from .pipeline_results import PipelineResults
 from .preprocessing_summary import SIMULATED
 from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block
@@ -83,11 +84,20 @@ def _clusters(result: PipelineResults, level: float) -> Block:
     return Block(rows, "lrlrrrr", headers)
 
 
+def _centre_texts(result: PipelineResults, j: int, values: FloatArray) -> list[str]:
+    kind = result.components.coordinates[j].kind
+    if kind == "number":
+        return [f"{value:.4g}" for value in values]
+    text = value_text(kind, result.std_errors.to_numpy(dtype=float)[:, j], values, 1.0)
+    return [text.value(float(value)) for value in values]
+
+
 def _columns(result: PipelineResults) -> Block:
-    """Return the centres in the columns that differ most between clusters."""
+    """Return the centres in the columns that differ most between clusters, in the user's order."""
     centres = result.centres.to_numpy(dtype=float)
     spread = centres.std(axis=0) / result.components.scale
-    shown = np.argsort(-spread, kind="stable")[:_COLUMNS_SHOWN]
-    rows = [[str(i + 1), *(f"{value:.4g}" for value in row[shown])] for i, row in enumerate(centres)]
+    shown = np.sort(np.argsort(-spread, kind="stable")[:_COLUMNS_SHOWN])
+    texts = [_centre_texts(result, j, centres[:, j]) for j in shown.tolist()]
+    rows = [[str(i + 1), *row] for i, row in enumerate(zip(*texts, strict=True))]
     names = [shorten(result.columns[j], 9) for j in shown]
     return Block(rows, "l" + "r" * len(shown), ("cluster", *names))

@@ -439,7 +439,7 @@ def matplotlib_part(module: str) -> Any:
 
 
 def _normal(level: float) -> float:
-    from .results import normal_quantile
+    from .base_results import normal_quantile
 
     return normal_quantile(level)
 

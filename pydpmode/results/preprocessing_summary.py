@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..budget import PrivacySpent
-from .number_text import plain, shorten
+from ..numerics.surfaces import FloatArray
+from .number_text import duration_text, limits_text, plain, shorten, value_text
 from .preprocessing import PCAResults, ReleasedTransform, ScalerResults
 from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block
 
@@ -19,14 +20,7 @@ SIMULATED = "*** SIMULATED: the noise came from a seed. NOT PRIVATE. Do not publ
 def scaler_summary(result: ScalerResults) -> ReleaseSummary:
     """Return the summary of released locations and scales."""
     total = np.hypot(result.privacy_errors, result.sampling_errors)
-    rows = [
-        [
-            shorten(name, NAME_WIDTH),
-            *(f"{v:.4g}" for v in (result.location[j], total[j, 0], result.scale[j], total[j, 1])),
-            *(f"{v:.4g}" for v in _bounds(result, j)),
-        ]
-        for j, name in enumerate(result.columns[:_LONGEST_TABLE])
-    ]
+    rows = [_scaler_row(result, j, total[j]) for j in range(min(len(result.columns), _LONGEST_TABLE))]
     headers = ("column", "location", "s.e.", "scale", "s.e.", "lower", "upper")
     notes = [
         "Location: released median. Scale: distance of the released quartiles / 1.349, the standard "
@@ -40,6 +34,19 @@ def scaler_summary(result: ScalerResults) -> ReleaseSummary:
             f"No spread was seen in {', '.join(names)}: the scale is a hundredth of the width of the bounds."
         )
     return _summary("Private location and scale", result, [Block(rows, "lrrrrrr", headers)], notes, [])
+
+
+def _scaler_row(result: ScalerResults, j: int, errors: FloatArray) -> list[str]:
+    """Return location and scale of a column with their errors, and its bounds."""
+    kind, name = result.coordinates[j].kind, shorten(result.columns[j], NAME_WIDTH)
+    numbers = (result.location[j], errors[0], result.scale[j], errors[1], *_bounds(result, j))
+    if kind == "number":
+        return [name, *(f"{v:.4g}" for v in numbers)]
+    at, at_error, scale, scale_error, low, high = (float(v) for v in numbers)
+    where = value_text(kind, [at_error], [at], scale / 20)
+    spans = duration_text(scale_error, scale)
+    shown = [where.value(at), where.error(at_error), spans.value(scale), spans.error(scale_error)]
+    return [name, *shown, *limits_text(kind, low, high)]
 
 
 def pca_summary(result: PCAResults) -> ReleaseSummary:

@@ -104,8 +104,10 @@ def _hashable(value: object) -> bool:
 
 
 def shown_columns(coordinate: Coordinate, values: FloatArray, suffix: str = "") -> dict[str, Any]:
-    """Return the values on the original column's scale under its name, for logarithms; else nothing."""
-    return {f"{coordinate.column}{suffix}": coordinate.back(values)} if coordinate.maps_back else {}
+    """Return the values on the original column's scale under its name, for logarithms and times."""
+    if not coordinate.maps_back and coordinate.kind == "number":
+        return {}
+    return {f"{coordinate.column}{suffix}": coordinate.back(values)}
 
 
 def response_columns(

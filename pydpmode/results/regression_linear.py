@@ -95,4 +95,5 @@ def fit_from_dict(stored: Mapping[str, Any]) -> LinearModalFit:
         kernel_order=int(stored["kernel_order"]),
         converged=bool(stored["converged"]),
         starts=int(stored["starts"]),
+        unsmoothed=bool(stored.get("unsmoothed", False)),
     )

@@ -13,9 +13,9 @@ from ..numerics.conditional_regions import conditional_density, conditional_mean
 from ..numerics.linear_modal import LinearModalFit
 from ..numerics.modal_branches import BranchSet, branches_at
 from ..numerics.surfaces import FloatArray, Surface
+from .base_results import normal_quantile
 from .number_text import plain, shorten
 from .plots import axis_scale, matplotlib_part, watermark
-from .results import normal_quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

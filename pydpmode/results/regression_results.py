@@ -22,7 +22,7 @@ from ..numerics.conditional_regions import (
 from ..numerics.linear_modal import LinearModalFit
 from ..numerics.modal_branches import BranchesAt, BranchSet, branches_at
 from ..numerics.surfaces import FloatArray, Surface
-from .base_results import Results, SurfaceFacts, array_from, number_from
+from .base_results import Results, SurfaceFacts, normal_quantile, number_from, read_arrays
 from .coordinates import Coordinate
 from .grouped_surface import GroupedSurface, Level
 from .regression_frames import (
@@ -42,7 +42,6 @@ from .regression_linear import (
     fit_from_dict,
     line_rows,
 )
-from .results import normal_quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -495,15 +494,8 @@ class ModalRegressionResults(Results):
         total = sum(found.count for found in self.branch_sets)
         what = f"modal regression {self.formula}" + ("" if self.by is None else f" by {self.by}")
         what += f", {total} branch{'' if total == 1 else 'es'} ({certified} certified)"
-        if self.privacy is None:
-            cost = "not private"
-        else:
-            spent = self.privacy
-            cost = f"epsilon={spent.epsilon:g}, delta={spent.delta:g}, {spent.adjacency} one {spent.protects}"
-            cost += ", SIMULATED: NOT PRIVATE" if spent.simulated else ""
-        return (
-            f"<{type(self).__name__}: {what}; {cost}>\n"
-            "Go on with .summary(), .branches, .predict(new), .predict_region(new), .plot(), .save(path)"
+        return self._told(
+            what, ".summary(), .branches, .predict(new), .predict_region(new), .plot(), .save(path)"
         )
 
     # -- inside
@@ -548,10 +540,7 @@ class ModalRegressionResults(Results):
 
 def _branch_set(stored: Mapping[str, Any], p: int) -> BranchSet:
     sizes = {"k": len(stored["branch"]), "p": p, "c": len(stored["total"])}
-    arrays = {
-        name: array_from(stored[name], tuple(sizes[letter] for letter in shape), name == "certified")
-        for name, shape in _BRANCH_ARRAYS.items()
-    }
+    arrays = read_arrays(stored, _BRANCH_ARRAYS, sizes, ("certified",))
     return BranchSet(
         axes=tuple(np.array([number_from(v) for v in axis]) for axis in stored["axes"]),
         branch=np.array(stored["branch"], dtype=np.int64),

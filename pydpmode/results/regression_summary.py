@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..numerics.modal_branches import BranchSet
+from ..numerics.modal_branches import BranchSet, branches_at
 from ..numerics.surfaces import FloatArray
-from .number_text import plain, shorten, value_text
+from .base_results import normal_quantile
+from .clean_values import clean_text, clean_values
+from .number_text import plain, shorten, spread_text, value_text
 from .regression_linear import INTERCEPT
-from .results import normal_quantile
 from .summary_tables import (
     DOUBTFUL,
     LEFT_WIDTH,
@@ -31,7 +32,7 @@ from .summary_tables import (
 if TYPE_CHECKING:
     from .regression_results import ModalRegressionResults
 
-# Predictor values at which the summary shows the branches, by the number of predictors (per axis).
+# Predictor values at which the summary shows the branches, by the number of predictors (per axis, about).
 _SHOWN = {1: 9, 2: 3, 3: 2}
 
 
@@ -123,9 +124,12 @@ def _branches_block(result: ModalRegressionResults, found: BranchSet) -> Block:
     for b in range(found.count):
         own = found.branch == b
         ends = []
-        for coordinate, values in zip(result.predictors, points[own].T, strict=True):
+        for coordinate, values, axis in zip(result.predictors, points[own].T, found.axes, strict=True):
             low, high = coordinate.back_number(np.array([values.min(), values.max()]))
-            text = value_text(coordinate.kind, [max(high - low, abs(high) / 100) / 20], [low, high], 1.0)
+            # All with the digits that tell a step of the grid; on a log scale each with its own.
+            step = max(high - low, abs(high) / 100) / 20
+            step = step if coordinate.maps_back else 4 * float(axis[1] - axis[0])
+            text = value_text(coordinate.kind, [step], [low, high], 1.0)
             ends.append(f"{text.value(float(low))} to {text.value(float(high))}")
         sure = float(found.certified[own].mean())
         said = "yes" if sure > 0.5 else "in part" if sure > 0 else "no"
@@ -144,34 +148,34 @@ def _values_block(result: ModalRegressionResults, found: BranchSet, level: float
     """Return the branches at a few predictor values."""
     half = normal_quantile(level)
     response = result.response_coordinate
-    error = np.sqrt(found.variance_privacy + found.variance_sampling)
-    lower, upper = found.estimate - half * error, found.estimate + half * error
+    points = _shown_points(result)
+    at = branches_at(found, points)
+    error = np.sqrt(at.variance_privacy + at.variance_sampling)
+    lower, upper = at.estimate - half * error, at.estimate + half * error
     scale = float(result.facts.bandwidth[result.response]) / 20
-    text = value_text(response.kind, error, found.estimate, scale)
-    share = found.conditional_share()
+    text = value_text(response.kind, error.ravel(), at.estimate.ravel(), scale)
     rows = []
-    for point, nodes in _shown_nodes(found):
-        for k, i in enumerate(nodes):
-            where = _point_cells(result, point) if k == 0 else [""] * len(result.predictors)
-            number = str(int(found.branch[i]) + 1)
+    for row, point in enumerate(points):
+        there = np.flatnonzero(np.isfinite(at.estimate[row]))
+        where = [clean_text(c, float(v)) for c, v in zip(result.predictors, point, strict=True)]
+        for b in there[np.argsort(~at.certified[row, there], kind="stable")].tolist():
+            parts = (
+                error[row, b],
+                *(math.sqrt(v[row, b]) for v in (at.variance_privacy, at.variance_sampling)),
+            )
             cells = [
-                number if found.certified[i] else f"{number} {DOUBTFUL}",
-                text.value(float(found.estimate[i])),
+                f"{b + 1}" if at.certified[row, b] else f"{b + 1} {DOUBTFUL}",
+                text.value(float(at.estimate[row, b])),
+                *(text.error(float(part)) for part in parts),
+                *(text.value(float(end[row, b])) for end in (lower, upper)),
+                _share_text(at.share[row, b], 2),
             ]
-            cells += [
-                text.error(float(v))
-                for v in (
-                    error[i],
-                    math.sqrt(found.variance_privacy[i]),
-                    math.sqrt(found.variance_sampling[i]),
-                )
-            ]
-            cells += [text.value(float(lower[i])), text.value(float(upper[i])), _share_text(share[i], 2)]
             if response.maps_back:
-                at = response.back_number(np.array([found.estimate[i], lower[i], upper[i]]))
-                back = value_text("number", [(at[2] - at[1]) / 4], at, abs(at[0]) / 100)
-                cells.append(back.value(float(at[0])))
+                ends = response.back_number(np.array([at.estimate[row, b], lower[row, b], upper[row, b]]))
+                back = value_text("number", [(ends[2] - ends[1]) / 4], ends, abs(ends[0]) / 100)
+                cells.append(back.value(float(ends[0])))
             rows.append([*where, *cells])
+            where = [""] * len(result.predictors)
     tail = (1 - level) / 2
     names = [shorten(c.column, NAME_WIDTH) for c in result.predictors]
     headers = (
@@ -182,38 +186,23 @@ def _values_block(result: ModalRegressionResults, found: BranchSet, level: float
     return Block(rows, aligns, headers)
 
 
-def _shown_nodes(found: BranchSet) -> Iterator[tuple[FloatArray, list[int]]]:
-    """Yield some points of the grid with the nodes there, certified ones first."""
-    per_axis = _SHOWN[len(found.axes)]
-    places = []
-    for axis in found.axes:
-        inside = (np.arange(per_axis) + 0.5) / per_axis
-        places.append(np.rint(inside * (axis.size - 1)).astype(np.int64))
-    for index in np.stack([m.ravel() for m in np.meshgrid(*places, indexing="ij")], axis=1):
-        flat = int(np.ravel_multi_index(tuple(int(i) for i in index), found.shape))
-        nodes = np.flatnonzero(found.point == flat)
-        if nodes.size:
-            order = np.lexsort((found.branch[nodes], ~found.certified[nodes]))
-            point = np.array([axis[i] for axis, i in zip(found.axes, index, strict=True)])
-            yield point, nodes[order].tolist()
-
-
-def _point_cells(result: ModalRegressionResults, point: FloatArray) -> list[str]:
-    out = []
+def _shown_points(result: ModalRegressionResults) -> FloatArray:
+    """Return round predictor values, (m, p) in the coordinates' units."""
     predictors = [i for i in range(len(result.coordinates)) if i != result.response]
-    for i, coordinate, value in zip(predictors, result.predictors, point, strict=True):
-        width = float(result.facts.upper[i] - result.facts.lower[i])
-        shown = coordinate.back_number(np.array([value, value + width / 200]))
-        text = value_text(coordinate.kind, [abs(float(shown[1] - shown[0]))], [float(shown[0])], 1.0)
-        out.append(text.value(float(shown[0])))
-    return out
+    count = _SHOWN[len(predictors)]
+    axes = [
+        clean_values(result.coordinates[i], float(result.facts.lower[i]), float(result.facts.upper[i]), count)
+        for i in predictors
+    ]
+    return np.stack([m.ravel() for m in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def _diagnostic_facts(result: ModalRegressionResults) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     facts = result.diagnostics
     negative = result.negative_mass
     scales = [s for s in result.residual_scales if math.isfinite(s)]
-    spread = ", ".join(f"{s:.3g}" for s in scales[:4]) + (", ..." if len(scales) > 4 else "")
+    kind = result.response_coordinate.kind
+    spread = ", ".join(spread_text(kind, s, 3) for s in scales[:4]) + (", ..." if len(scales) > 4 else "")
     found = ("Branches", f"{facts['branches']} ({facts['certified_branches']} certified)")
     if result.linear:
         found = ("Maximum found", "yes" if all(fit.converged for fit in result.linear) else "NO")
@@ -233,8 +222,16 @@ def _diagnostic_facts(result: ModalRegressionResults) -> tuple[list[tuple[str, s
 def _linear_notes(result: ModalRegressionResults, source: str, level: float) -> Iterator[str]:
     yield (
         f"The line with the most density along it (Yao & Li 2014). Standard errors and {100 * level:g}% "
-        f"intervals cover {source}; not the smoothing bias that skewed errors leave in the intercept."
+        f"intervals cover {source}. They do not cover the bias that smoothing leaves in the intercept where "
+        "errors are skewed: there its interval is too short for the true line."
     )
+    if any(fit.unsmoothed for fit in result.linear):
+        yield (
+            "The errors are clearly not symmetric: the intercept is the mode of their density with the "
+            "smoothing taken off, which leaves less of that bias."
+        )
+    if any(c.kind != "number" for c in result.coordinates):
+        yield "Coefficients of dates and durations are per second, those of dates from 1970."
     if not all(fit.converged for fit in result.linear):
         yield (
             "No strict maximum was found, or a predictor hardly varies: the coefficients are the best of the "

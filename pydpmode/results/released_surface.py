@@ -26,6 +26,7 @@ from ..numerics.sampling import negative_mass, sample_surface
 from ..numerics.spectral_surfaces import LatticeSurface, RandomFeatureSurface, spectral_surface
 from ..numerics.surfaces import FieldNoise, FloatArray, Roughness
 from .coordinates import Coordinate
+from .number_text import spread_text
 
 FORMAT = "pydpmode.surface"
 FORMAT_VERSION = 1
@@ -331,7 +332,10 @@ class ReleasedSurface:
 
     def __repr__(self) -> str:
         kind = "SIMULATED, not private" if self.privacy.simulated else self.privacy.statement()
-        widths = ", ".join(f"{c}: {h:.4g}" for c, h in zip(self.columns, self.bandwidth, strict=True))
+        widths = ", ".join(
+            f"{c.name}: {spread_text(c.kind, h)}"
+            for c, h in zip(self.coordinates, self.bandwidth, strict=True)
+        )
         features = "lattice" if isinstance(self.design, LatticeDesign) else "random"
         return (
             f"ReleasedSurface({', '.join(self.columns)}; bandwidth {widths}; "

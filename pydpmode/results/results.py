@@ -5,21 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
-from ..budget import PrivacySpent, as_number
-from ..errors import InvalidArgument
+from ..budget import PrivacySpent
 from ..numerics.mode_candidates import nearest
 from ..numerics.mode_set import IntArray, ModeSearchDiagnostics, ModeSet
 from ..numerics.surfaces import FloatArray, Surface
 from .assignment import basin_of, check_method, label_rows
-from .base_results import Results, SurfaceFacts, array_from, frozen_copy, load_results, number_from
+from .base_results import Results, SurfaceFacts, checked_arrays, load_results, number_from, read_arrays
 from .coordinates import Coordinate
+from .located_results import LocatedResults
 from .released_trace import ReleasedTrace
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ _MODE_FLAGS = ("reliable", "refined", "significant", "on_face")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class DensityModesResults(Results):
+class DensityModesResults(LocatedResults[Source]):
     """Modes of a density surface with their errors, shares and the privacy they cost.
 
     Everything is in the units of the coordinates (`columns`); `modes_original` maps back to the
@@ -71,6 +70,7 @@ class DensityModesResults(Results):
     """
 
     kind: ClassVar[str] = "density_modes"
+    item: ClassVar[str] = "mode"
     noun: ClassVar[str] = "mode"  # what pictures call what they mark, and what they show
     subject: ClassVar[str] = "modes of the density"
 
@@ -185,7 +185,7 @@ class DensityModesResults(Results):
     @property
     def params(self) -> pd.DataFrame:
         """The modes, k x d, in the units of the coordinates; rows "mode" 1..k, highest first."""
-        return pd.DataFrame(self.mode_set.locations.copy(), index=self._numbers(), columns=list(self.columns))
+        return self._place_table()
 
     @property
     def modes(self) -> pd.DataFrame:
@@ -213,13 +213,12 @@ class DensityModesResults(Results):
         DataFrame
             Rows "mode" 1..k; columns (original column, "estimate" | "lower" | "upper").
         """
-        half = normal_quantile(level) * self._errors("total")
-        at = self.mode_set.locations
+        lower, upper = self._ends(level)
         names = [c.column for c in self.coordinates] if self._names_are_unique() else list(self.columns)
         parts = {
             (names[j], what): coordinate.back(values[:, j])
             for j, coordinate in enumerate(self.coordinates)
-            for what, values in (("estimate", at), ("lower", at - half), ("upper", at + half))
+            for what, values in (("estimate", self._places()), ("lower", lower), ("upper", upper))
         }
         frame = pd.DataFrame(dict(enumerate(parts.values())), index=self._numbers())
         frame.columns = pd.MultiIndex.from_tuples(list(parts), names=["column", "value"])
@@ -234,8 +233,7 @@ class DensityModesResults(Results):
         of the sum of squares) and makes the intervals. Where `refined` is False, no bias is known and
         the location is that of the smoothed density's mode.
         """
-        sources: tuple[Source, ...] = ("privacy", "sampling", "bias", "total")
-        return pd.DataFrame({s: self._errors(s).ravel() for s in sources}, index=self._pairs())
+        return self._error_table("privacy", "sampling", "bias", "total")
 
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return intervals for each coordinate of each mode: location and `total` standard error.
@@ -259,12 +257,11 @@ class DensityModesResults(Results):
         InvalidArgument
             When `level` is not in (0, 1).
         """
-        half = normal_quantile(level) * self._errors("total")
-        at = self.mode_set.locations
+        lower, upper = self._ends(level)
         return pd.DataFrame(
             {
-                "lower": (at - half).ravel(),
-                "upper": (at + half).ravel(),
+                "lower": lower.ravel(),
+                "upper": upper.ravel(),
                 "reliable": np.repeat(self.mode_set.reliable, len(self.columns)),
             },
             index=self._pairs(),
@@ -285,12 +282,7 @@ class DensityModesResults(Results):
         InvalidArgument
             When there is no such mode or source.
         """
-        number = as_number(mode, "mode")
-        if number not in range(1, self.n_modes + 1):
-            found = f"1 to {self.n_modes}" if self.n_modes else "none: no mode was found"
-            raise InvalidArgument(f"mode must be the number of a mode ({found}), got {mode!r}")
-        matrix = self._covariance(source)[int(number) - 1]
-        return pd.DataFrame(matrix.copy(), index=list(self.columns), columns=list(self.columns))
+        return self._covariance_table(mode, source)
 
     @property
     def mass(self) -> pd.Series[float]:
@@ -428,45 +420,23 @@ class DensityModesResults(Results):
     def __repr__(self) -> str:
         count = f"{self.n_modes} mode{'' if self.n_modes == 1 else 's'}"
         what = f"{count} of the density of ({', '.join(self.columns)})"
-        if self.privacy is None:
-            cost = "not private"
-        else:
-            spent = self.privacy
-            cost = f"epsilon={spent.epsilon:g}, delta={spent.delta:g}, {spent.adjacency} one {spent.unit}"
-            cost += ", SIMULATED: NOT PRIVATE" if spent.simulated else ""
-        return (
-            f"<{type(self).__name__}: {what}; {cost}>\n"
-            "Go on with .summary(), .modes, .conf_int(), .plot(), .predict(new), .save(path)"
-        )
+        return self._told(what, ".summary(), .modes, .conf_int(), .plot(), .predict(new), .save(path)")
 
     # -- inside
 
-    def _numbers(self) -> pd.Index[int]:
-        return pd.RangeIndex(1, self.n_modes + 1, name="mode")
-
-    def _pairs(self) -> pd.MultiIndex:
-        numbers = range(1, self.n_modes + 1)
-        return pd.MultiIndex.from_product([numbers, self.columns], names=["mode", "column"])
+    def _places(self) -> FloatArray:
+        return self.mode_set.locations
 
     def _names_are_unique(self) -> bool:
         return len({coordinate.column for coordinate in self.coordinates}) == len(self.coordinates)
 
-    def _covariance(self, source: Source) -> FloatArray:
+    def _covariances(self) -> Mapping[str, FloatArray]:
         modes = self.mode_set
-        parts = {
+        return {
             "privacy": modes.covariance_privacy,
             "sampling": modes.covariance_sampling,
             "bias": modes.covariance_bias,
         }
-        if source == "total":
-            return parts["privacy"] + parts["sampling"] + parts["bias"]
-        if source not in parts:
-            raise InvalidArgument(f"source must be 'total', 'privacy', 'sampling' or 'bias', got {source!r}")
-        return parts[source]
-
-    def _errors(self, source: Source) -> FloatArray:
-        variances = np.diagonal(self._covariance(source), axis1=1, axis2=2)
-        return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
 
     def _own_dict(self) -> dict[str, Any]:
         modes = {name: getattr(self.mode_set, name) for name in _MODE_SHAPES}
@@ -478,10 +448,7 @@ class DensityModesResults(Results):
     def _own_fields(cls, data: Mapping[str, Any], dimension: int) -> dict[str, Any]:
         stored = data["modes"]
         sizes = {"k": len(stored["densities"]), "d": dimension}
-        arrays = {
-            name: array_from(stored[name], tuple(sizes[s] for s in shape), name in _MODE_FLAGS)
-            for name, shape in _MODE_SHAPES.items()
-        }
+        arrays = read_arrays(stored, _MODE_SHAPES, sizes, _MODE_FLAGS)
         diagnostics = _search_diagnostics(stored["diagnostics"])
         wanted = data.get("n_modes_requested")
         return {
@@ -494,14 +461,7 @@ class DensityModesResults(Results):
 def _checked_modes(modes: ModeSet, dimension: int) -> ModeSet:
     """Return a read-only copy of `modes`, or refuse shapes that do not fit together."""
     sizes = {"k": modes.count, "d": dimension}
-    arrays = {}
-    for name, letters in _MODE_SHAPES.items():
-        array = np.asarray(getattr(modes, name))
-        shape = tuple(sizes[letter] for letter in letters)
-        if array.shape != shape:
-            raise InvalidArgument(f"mode_set.{name} must have shape {shape}, got {array.shape}")
-        arrays[name] = frozen_copy(array)
-    return dataclasses.replace(modes, **arrays)
+    return dataclasses.replace(modes, **checked_arrays(modes, "mode_set", _MODE_SHAPES, sizes, _MODE_FLAGS))
 
 
 def _search_diagnostics(stored: Mapping[str, Any]) -> ModeSearchDiagnostics:
@@ -513,11 +473,3 @@ def _search_diagnostics(stored: Mapping[str, Any]) -> ModeSearchDiagnostics:
     }
     fields = dataclasses.fields(ModeSearchDiagnostics)
     return ModeSearchDiagnostics(**{f.name: readers[str(f.type)](stored[f.name]) for f in fields})
-
-
-def normal_quantile(level: object) -> float:
-    """Two-sided normal quantile of a coverage."""
-    value = as_number(level, "level")
-    if not 0 < value < 1:
-        raise InvalidArgument(f"level must be strictly between 0 and 1, got {value!r}; give e.g. level=0.95")
-    return NormalDist().inv_cdf((1 + value) / 2)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import MissingDependency
-from .number_text import MISSING, ValueText, limits_text, plain, shorten, span_text, value_text
+from .number_text import MISSING, ValueText, limits_text, plain, shorten, spread_text, value_text
 from .trace_summary import trace_doubts, trace_error_note, trace_facts
 
 try:
@@ -307,7 +307,7 @@ def columns_block(result: Results) -> Block:
         low, high = _bounds(result, j)
         shown = limits_text(coordinate.kind, low, high)
         width = float(facts.bandwidth[j])
-        bandwidth = f"{width:.4g}" if coordinate.kind == "number" else span_text(width)
+        bandwidth = spread_text(coordinate.kind, width)
         source = [shorten(coordinate.column, NAME_WIDTH)] if transformed else []
         rows.append([shorten(coordinate.name, NAME_WIDTH), *source, *shown, bandwidth])
     headers = ("column", *(["bounds on"] if transformed else []), "lower", "upper", "bandwidth")

@@ -178,6 +178,23 @@ def test_an_output_that_is_no_file_costs_nothing(
     assert '"kind":"charge"' not in ledger.read_text()
 
 
+@pytest.mark.parametrize(
+    "more",
+    [["--json", "r\0.json"], ["--plot", "p\0.png"], ["--ledger", "l\0.jsonl"], ["--n-guess", "9" * 30]],
+    ids=["json", "plot", "ledger", "n_guess"],
+)
+def test_names_with_null_characters_and_counts_beyond_reason(
+    more: list[str], table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adjacency = ["--adjacency", "add_remove"] if more[0] == "--n-guess" else []
+    arguments = ["modes", table, "--bounds", "x=-8:8", "--epsilon", "1", "--delta", "1e-6"]
+    assert main([*arguments, *adjacency, *more]) in (2, 4)
+    shown = capsys.readouterr()
+    assert "error" in shown.err
+    assert "internal" not in shown.err
+    assert not shown.out
+
+
 def test_files_that_are_no_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, content in (("a.csv", ""), ("a.parquet", "no"), ("a.xlsx", "no"), ("s.json", "{}")):
         path = tmp_path / name
@@ -265,3 +282,28 @@ def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
     command = f"{sys.executable} -m pydpmode modes --help | head -c 1"
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
     assert "internal error" not in done.stderr
+
+
+@pytest.fixture
+def diary(tmp_path: Path) -> str:
+    days = np.datetime64("2024-01-01") + np.random.default_rng(0).normal(150, 20, 900).astype(int)
+    path = tmp_path / "diary.csv"
+    pd.DataFrame({"day": days.astype(str)}).to_csv(path, index=False)
+    return str(path)
+
+
+def test_dates_of_a_csv_file_want_an_option(diary: str, capsys: pytest.CaptureFixture[str]) -> None:
+    job = ["modes", diary, "--columns", "day", "--bounds", "day=2024-01-01:2024-12-31", *SPEND]
+    assert main(job) != 0
+    assert "(on the command line --datetimes NAME)" in capsys.readouterr().err
+    assert main([*job, "--datetimes", "day"]) == 0
+    assert "2024-0" in capsys.readouterr().out
+    assert main(["modes", diary, "--columns", "day", "--bounds", "day=0:100", *SPEND]) == 0
+    assert "columns of dates must be named in datetimes=" in capsys.readouterr().err
+
+
+def test_a_bound_that_is_no_date_either_gets_no_advice_on_dates(
+    diary: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["modes", diary, "--columns", "day", "--bounds", "day=low:high", *SPEND]) != 0
+    assert "datetimes" not in capsys.readouterr().err

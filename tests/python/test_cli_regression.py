@@ -50,7 +50,10 @@ def test_a_line_and_a_preview(table: str, capsys: pytest.CaptureFixture[str]) ->
     assert main(["regression", table, "y ~ x", *BOUNDS, *SPEND, "--kind", "linear"]) == 0
     assert "Intercept" in capsys.readouterr().out
     assert main(["regression", table, "y ~ I(x * 2)", *BOUNDS, *SPEND, "--preview"]) == 0
-    assert "nothing read" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nothing read" in said
+    assert "a branch that holds this share" in said
+    assert "a mode that holds" not in said
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,15 @@ test_that("regressions and clusters are drawn with ggplot2", {
 
   curves$site <- rep(c("north", "south"), length.out = nrow(curves))
   by <- dp_modal_regression(y ~ x, curves, box, 2, 1e-5, by = "site", levels = c("north", "south"), seed = 1)
-  expect_identical(nrow(drawn(ggplot2::autoplot(by))$layout$layout), 2L)
+  built <- drawn(ggplot2::autoplot(by))
+  expect_identical(nrow(built$layout$layout), 2L)
+  # A density in each panel: as many cells, and not the same.
+  fill <- split(built$data[[1]]$fill, built$data[[1]]$PANEL)
+  expect_identical(lengths(fill, use.names = FALSE), c(161L, 161L) * 161L)
+  expect_false(identical(fill[[1]], fill[[2]]))
   line <- dp_modal_regression(y ~ x, curves, box, 2, 1e-5, kind = "linear", seed = 1)
-  expect_equal(utils::tail(drawn(ggplot2::autoplot(line))$data, 1)[[1]]$slope, coef(line)[["x"]])
+  ends <- utils::tail(drawn(ggplot2::autoplot(line))$data, 1)[[1]]
+  expect_equal(diff(range(ends$y)) / diff(range(ends$x)), abs(coef(line)[["x"]]))
 
   clusters <- dp_modal_clusters(~ x + y, points_table(), k = 4, bounds = square, epsilon = 2, delta = 1e-5, seed = 1)
   expect_equal(drawn(ggplot2::autoplot(clusters))$data[[3]]$x, unname(coef(clusters)[, "x"]))

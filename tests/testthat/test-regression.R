@@ -55,7 +55,7 @@ test_that("groups are declared, and predicted by group", {
     q <- predict(fit, data.frame(x = 0.5, g = "three")), class = "dpmode_UnknownLevel"
   )
   expect_identical(q$status, "unknown level")
-  expect_error(surface(fit), class = "dpmode_NoSurface")
+  expect_error(surface(fit), "give group, one of one, two", class = "dpmode_NoSurface")
   expect_error(
     dp_modal_regression(y ~ x, table, curve_bounds, 2, 1e-5, by = "g"), "levels", class = "dpmode_InvalidArgument"
   )
@@ -98,6 +98,11 @@ test_that("a preview of a regression charges nothing", {
   plan <- preview_regression(y ~ x, study, epsilon = 0.5)
   expect_true(plan$fits)
   expect_identical(nrow(ledger(study)), 0L)
+  expect_true(all(c("share", "certified", "seen") %in% names(as.data.frame(plan))))
+  expect_output(print(plan), "a branch that holds this share")
+  line <- preview_regression(y ~ x, study, epsilon = 0.5, kind = "linear")
+  expect_null(line$branches)
+  expect_true("slope x s.e. privacy" %in% names(as.data.frame(line)))
 })
 
 test_that("a line has coefficients, as in other regressions", {
@@ -133,4 +138,80 @@ test_that("the paper's DP-PMS is reached, for public predictors", {
   expect_equal(sort(predict(fit, data.frame(x = 0.5))$estimate), c(-0.5, 1), tolerance = 0.25)
   expect_error(surface(fit), class = "dpmode_NoSurface")
   expect_output(print(fit), "certified\\.")
+})
+
+# Two levels whose lines cross.
+crossing <- function(levels) {
+  set.seed(2)
+  table <- data.frame(dose = runif(2000, 0, 10), g = rep(levels, length.out = 2000))
+  table$reply <- ifelse(table$g == levels[[1]], 1 + table$dose / 2, 6 - 0.3 * table$dose) + rnorm(2000, sd = 0.5)
+  table
+}
+
+crossing_fit <- function(levels = c("north", "south"), ...) {
+  need_python()
+  dp_modal_regression(reply ~ dose, crossing(levels), list(dose = c(0, 10), reply = c(-2, 9)), 2, 1e-5,
+    by = "g", levels = levels, seed = 1, ...
+  )
+}
+
+test_that("each level has its surface, and the picture draws each", {
+  fit <- crossing_fit()
+  north <- predict(surface(fit, group = "north"), data.frame(dose = 9, reply = c(5.5, 3.3)))$density
+  south <- predict(surface(fit, group = "south"), data.frame(dose = 9, reply = c(5.5, 3.3)))$density
+  expect_true(north[1] > 5 * north[2] && south[2] > 5 * south[1])
+  expect_error(surface(fit, group = "west"), "one of north, south", class = "dpmode_NoSurface")
+  expect_error(surface(curve_fit(), group = "north"), "by", class = "dpmode_InvalidArgument")
+  north_grid <- dpmode:::group_grid(fit, "north", c("dose", "reply"))
+  south_grid <- dpmode:::group_grid(fit, "south", c("dose", "reply"))
+  expect_identical(dim(north_grid$density), c(161L, 161L))
+  expect_false(identical(north_grid$density, south_grid$density))
+})
+
+test_that("levels that are not texts are found again in tables and pictures", {
+  for (levels in list(c(TRUE, FALSE), c(1, 2))) {
+    fit <- crossing_fit(levels)
+    expect_identical(dpmode:::groups_of(fit), as.character(levels))
+    table <- dpmode:::branch_table(fit)
+    expect_false(anyNA(table$group))
+    expect_setequal(as.character(table$group), as.character(levels))
+    expect_identical(surface(fit, group = levels[[2]])$kind, "surface")
+    expect_match(paste(format(fit), collapse = " "), paste("for", levels[[2]]))
+  }
+})
+
+test_that("the picture of a line has the line and the band that predict() tells", {
+  fit <- crossing_fit(kind = "linear")
+  line <- dpmode:::line_table(fit, "south", c(0, 10), 0.9)
+  p <- predict(fit, data.frame(dose = line$x[c(1, 40)], g = "south"), level = 0.9)
+  expect_equal(line$estimate[c(1, 40)], p$estimate, tolerance = 1e-10)
+  expect_equal(line$lower[c(1, 40)], p$lower, tolerance = 1e-10)
+  expect_equal(line$upper[c(1, 40)], p$upper, tolerance = 1e-10)
+  file <- withr_file(".pdf")
+  grDevices::pdf(file)
+  on.exit(grDevices::dev.off(), add = TRUE)
+  grDevices::dev.control("enable")
+  for (drawn in list(fit, crossing_fit())) {
+    expect_invisible(plot(drawn))
+    calls <- vapply(grDevices::recordPlot()[[1L]], function(item) as.character(item[[2L]][[1L]]$name), "")
+    # In each of two panels the density, and over it a band.
+    expect_identical(sum(calls == "C_filledcontour"), 2L)
+    expect_gte(sum(calls == "C_polygon"), 2L)
+  }
+  expect_match(dpmode:::key_text(fit, 0.9), "Modal line with 90% band")
+})
+
+test_that("print says which branches are told from noise, as the summary does", {
+  need_python()
+  wages <- dp_modal_regression(log(wage) ~ age, dp_data("wages"), list(age = c(15, 90), wage = c(1000, 300000)), 1, 1e-6,
+    resolution = c(age = 1), seed = 3
+  )
+  shares <- dpmode:::branch_shares(wages)
+  part <- tapply(wages$branches$certified, wages$branches$branch, mean)
+  expect_identical(shares$certified, ifelse(part > 0.5, "yes", ifelse(part > 0, "in part", "no"))[shares$branch] |> as.vector())
+  expect_true(all(c("yes", "no") %in% shares$certified))
+  expect_identical(sum(shares$certified == "yes"), glance(wages)$certified.branches)
+  expect_output(print(wages), " branch +mass +certified\n +1 .* yes")
+  by <- crossing_fit()
+  expect_identical(dpmode:::branch_shares(by)$certified, c("yes", "yes"))
 })

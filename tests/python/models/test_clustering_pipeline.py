@@ -176,3 +176,17 @@ def test_summary_json_and_pickle(fitted: PipelineResults) -> None:
         PipelineResults.from_dict(fitted.components.to_dict())
     with pytest.raises(SurfaceFileError, match="damaged"):
         PipelineResults.from_dict({**fitted.to_dict(surface=False), "shares": None})
+
+
+def test_the_summary_has_the_columns_in_the_users_order() -> None:
+    wide = rows()[0].assign(**{f"flat{j}": 0.01 * rows()[0]["c0"] for j in range(4)})
+    names = ["flat0", "c5", "c0", "flat1", "c3", "c4", "c1", "flat2", "c2", "flat3"]
+    bounds = {name: BOUNDS.get(name, (-5.0, 9.0)) for name in names}
+    found = model(wide[names], bounds=bounds, radius=1.0).fit(4.0, 1e-6, seed=1)
+    header = next(
+        line for line in found.summary().as_text().split("\n") if {"cluster", "c5"} <= {*line.split()}
+    )
+    shown = header.split()[1:]
+    assert len(shown) == 8
+    assert shown == [name for name in names if name in shown]
+    assert set(COLUMNS) <= set(shown)

@@ -150,6 +150,75 @@ def test_preview_reads_nothing(waves: pd.DataFrame) -> None:
     assert not study.ledger.entries()
 
 
+def test_preview_speaks_of_branches_and_what_it_takes_to_find_them(waves: pd.DataFrame) -> None:
+    model = ModalRegression(waves, "y", "x", bounds=BOUNDS)
+    plan = model.preview(0.2, 1e-5, n=1500, spread={"y": 0.2})
+    text = str(plan)
+    assert "a branch that holds this share of the records" in text
+    assert "mode" not in text
+    assert plan.line is None
+    assert plan.branches is not None
+    assert list(plan.branches.columns) == [
+        *("certified", "seen", "epsilon for .9", "n for .9", "height_z", "y s.e. privacy", "y s.e. sampling")
+    ]
+    half = plan.branches.loc[0.5]
+    richer = model.preview(float(half["epsilon for .9"]), 1e-5, n=1500, spread={"y": 0.2}).branches
+    longer = model.preview(0.2, 1e-5, n=int(half["n for .9"]), spread={"y": 0.2}).branches
+    for table in (richer, longer):
+        assert table is not None
+        assert table.loc[0.5, "certified"] * table.loc[0.5, "seen"] == pytest.approx(0.9, abs=0.02)
+
+
+def test_preview_is_what_a_fit_then_shows(waves: pd.DataFrame) -> None:
+    model = ModalRegression(waves, "y", "x", bounds=BOUNDS)
+    plan = model.preview(1.0, 1e-5, spread={"y": 0.2})
+    result = model.fit(1.0, 1e-5, seed=3)
+    np.testing.assert_allclose(plan.bandwidth.to_numpy(), result.facts.bandwidth)
+    assert plan.density_noise_sd == pytest.approx(result.facts.noise_sd, rel=1e-3)
+    assert plan.branches is not None
+    found = result.branches[result.branches["certified"]]
+    assert len(found)
+    said = plan.branches.loc[0.5]
+    assert float(said["certified"]) > 0.9
+    for source in ("privacy", "sampling"):
+        told = float(np.median(found[source]))
+        assert told == pytest.approx(float(said[f"y s.e. {source}"]), rel=0.5)
+
+
+def test_preview_of_a_line_has_its_standard_errors(waves: pd.DataFrame) -> None:
+    model = ModalRegression(waves, "y", "x", bounds=BOUNDS, kind="linear")
+    plan = model.preview(1.0, 1e-5, spread={"y": 0.4})
+    assert plan.branches is None
+    assert plan.line is not None
+    assert "a level line" in str(plan)
+    generator = np.random.default_rng(1)
+    x = generator.uniform(*BOUNDS["x"], size=len(waves))
+    middle = sum(BOUNDS["y"]) / 2
+    level = pd.DataFrame({"x": x, "y": middle + 0.4 * generator.standard_normal(len(waves))})
+    fit = ModalRegression(level, "y", "x", bounds=BOUNDS, kind="linear").fit(1.0, 1e-5, seed=1)
+    errors = fit.std_errors.loc["x"]
+    for source in ("privacy", "sampling"):
+        assert float(plan.line.loc[1.0, f"slope x s.e. {source}"]) == pytest.approx(errors[source], rel=0.3)
+    assert plan.line["slope x s.e. privacy"].is_monotonic_increasing
+
+
+def test_a_line_says_what_its_errors_leave_out() -> None:
+    generator = np.random.default_rng(1)
+    x = generator.uniform(-2, 2, 5000)
+    wide = {"x": (-2.5, 2.5), "y": (-12, 12)}
+    for name, residuals in (
+        ("normal", generator.standard_normal(5000)),
+        ("gamma", generator.gamma(2, 1, 5000) - 1),
+    ):
+        table = pd.DataFrame({"x": x, "y": 1 + 2 * x + residuals})
+        result = ModalRegression(table, "y", "x", bounds=wide, kind="linear").fit(1.0, 1e-5, seed=1)
+        said = " ".join(result.summary().as_text().split())
+        assert "bias that smoothing leaves in the intercept where errors are skewed" in said
+        assert ("smoothing taken off" in said) == (name == "gamma") == result.linear[0].unsmoothed
+        again = ModalRegressionResults.from_dict(result.to_dict())
+        assert again.linear[0].unsmoothed == result.linear[0].unsmoothed
+
+
 def test_noise_alone_certifies_nothing_and_says_so() -> None:
     random = np.random.default_rng(1)
     frame = pd.DataFrame(random.uniform(size=(60, 2)), columns=["x", "y"])
@@ -481,3 +550,36 @@ def test_names_without_bounds_get_a_hint() -> None:
         dpm.ModalRegression.from_formula("sbp ~ agge", made_up(), bounds=bounds)
     with pytest.raises(errors.UnknownColumn, match="goes to by="):
         dpm.ModalRegression.from_formula("sbp ~ age + sex", made_up(), bounds=bounds)
+
+
+def waits() -> pd.DataFrame:
+    random = np.random.default_rng(6)
+    age = random.uniform(15, 90, 3000)
+    wait = pd.to_timedelta(20 + age / 10 + random.normal(0, 1, 3000), unit="min")
+    return pd.DataFrame({"age": age, "wait": wait})
+
+
+def test_a_response_of_durations_is_told_as_durations() -> None:
+    bounds = {"age": (15, 90), "wait": (pd.Timedelta(0), pd.Timedelta(hours=1))}
+    found = dpm.ModalRegression.from_formula("wait ~ age", waits(), bounds=bounds).fit(2.0, 1e-6, seed=1)
+    there = found.predict({"age": [50.0]})
+    assert abs(there["wait"][0] - pd.Timedelta(minutes=25)) < pd.Timedelta(minutes=1)
+    assert there["wait"][0] == pd.Timedelta(seconds=there["estimate"][0]).round("us")
+    assert there["wait_lower"][0] < there["wait"][0] < there["wait_upper"][0]
+    assert found.mean_curve({"age": [50.0]})["wait"].dtype.kind == "m"
+    told = found.summary().as_text()
+    assert next(line for line in told.split("\n") if line.startswith("Residual scale")).split()[3] in (
+        "min",
+        "s",
+    )
+
+
+def test_the_summary_shows_round_predictor_values() -> None:
+    bounds = {"age": (15, 90), "wait": (pd.Timedelta(0), pd.Timedelta(hours=1))}
+    found = dpm.ModalRegression.from_formula("wait ~ age", waits(), bounds=bounds).fit(2.0, 1e-6, seed=1)
+    lines = found.summary().as_text().split("\n")
+    start = next(k for k, line in enumerate(lines) if line.startswith("age  branch"))
+    shown = [line.split() for line in lines[start + 2 : start + 9]]
+    assert [row[0] for row in shown] == ["20", "30", "40", "50", "60", "70", "80"]
+    middle = found.predict({"age": [50.0]})["estimate"][0] / 60
+    assert float(shown[3][2]) == pytest.approx(middle, abs=0.006)

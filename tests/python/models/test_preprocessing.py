@@ -373,3 +373,25 @@ def test_a_simulated_scaler_makes_no_private_components(part: str) -> None:
     both = dpm.PrivatePCA(data, n_components=1, radius=1.0, **{part: simulated}).fit(0.5, seed=2)
     assert both.simulated
     assert not dpm.PrivatePCA(data, n_components=1, radius=1.0, **{part: private}).fit(0.5).simulated
+
+
+def test_dates_and_durations_are_written_as_such() -> None:
+    random = np.random.default_rng(5)
+    table = pd.DataFrame(
+        {
+            "day": pd.Timestamp("2024-03-01") + pd.to_timedelta(random.normal(0, 9, 3000), unit="D"),
+            "wait": pd.to_timedelta(random.normal(20, 2, 3000), unit="min"),
+        }
+    )
+    bounds = {
+        "day": (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-12-31")),
+        "wait": (pd.Timedelta(0), pd.Timedelta(hours=1)),
+    }
+    told = dpm.PrivateScaler(table, bounds=bounds).fit(2.0, 1e-6, seed=1).summary().as_text()
+    day, wait = (next(line for line in told.split("\n") if line.startswith(name)) for name in ("day", "wait"))
+    assert day.split()[1].startswith("2024-0")
+    assert day.split()[-2:] == ["2024-01-01", "2024-12-31"]
+    assert " d " in day
+    assert " min " in wait
+    assert wait.endswith("1 h")
+    assert "e+0" not in told

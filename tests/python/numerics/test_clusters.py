@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pydpmode.errors import InvalidArgument
 from pydpmode.numerics.cluster_bandwidth import cluster_bandwidth
-from pydpmode.numerics.cluster_candidates import nonnegative_weights
+from pydpmode.numerics.cluster_candidates import candidates, nonnegative_weights
 from pydpmode.numerics.cluster_fit import (
     Clusters,
     Prior,
@@ -16,9 +18,12 @@ from pydpmode.numerics.cluster_fit import (
     images,
     normal_equations,
     refit,
+    shape_basis,
 )
 from pydpmode.numerics.cluster_pilot import pilot
-from pydpmode.numerics.cluster_set import fit_clusters, mode_starts
+from pydpmode.numerics.cluster_reseat import reseat, weighted_kmeans
+from pydpmode.numerics.cluster_search import fit_known
+from pydpmode.numerics.cluster_set import fit_clusters, mode_starts, nearest_cluster, pilot_of
 from pydpmode.numerics.cluster_sketch import ClusterSketch
 from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
 from pydpmode.numerics.feature_sums import feature_sum
@@ -54,9 +59,13 @@ def some_fit(d: int = 2):
     return sketch, prior, Clusters(np.array([0.3, 0.4, 0.3]), at, np.log(0.6 * spread))
 
 
-@pytest.mark.parametrize("d", [2, 4])
-def test_derivatives_are_those_of_the_objective(d: int) -> None:
+@pytest.mark.parametrize(("d", "own"), [(2, False), (4, False), (2, True), (4, True)])
+def test_derivatives_are_those_of_the_objective(d: int, own: bool) -> None:
     sketch, prior, clusters = some_fit(d)
+    if own:
+        clusters = clusters.shaped()
+        odd = 0.2 * np.random.default_rng(0).normal(size=clusters.deviations.shape)
+        clusters = replace(clusters, deviations=odd)
     fit, parts = evaluate(sketch, prior, clusters)
     jacobian = derivatives(sketch, clusters, parts)
     _, pull = normal_equations(jacobian, prior, clusters)
@@ -64,9 +73,11 @@ def test_derivatives_are_those_of_the_objective(d: int) -> None:
     k = clusters.count
 
     def moved(position: int, step: float) -> float:
-        theta = np.concatenate([clusters.weights, clusters.centres.T.ravel(), clusters.log_widths])
+        shapes = clusters.deviations.T.ravel()
+        theta = np.concatenate([clusters.weights, clusters.centres.T.ravel(), clusters.log_widths, shapes])
         theta[position] += step
-        new = Clusters(theta[:k], theta[k : k + k * d].reshape(d, k).T, theta[k + k * d :])
+        weights, centres, widths, shapes = np.split(theta, [k, k + k * d, k + k * d + d])
+        new = Clusters(weights, centres.reshape(d, k).T, widths, shapes.reshape(-1, k).T)
         return evaluate(sketch, prior, new)[0].objective
 
     for position in range(slope.size):
@@ -81,6 +92,13 @@ def test_a_refit_never_rises_and_finds_the_centres() -> None:
     assert after.objective < before.objective
     truth = three(2, 10, 1)[1]
     assert np.abs(sketch.to_columns(after.clusters.centres) - truth).max() < 0.15
+
+
+def test_a_refit_of_no_clusters_leaves_the_sketch() -> None:
+    sketch, prior, clusters = some_fit()
+    none = refit(sketch, prior, clusters.only(np.zeros(3, dtype=np.bool_)))
+    assert none.clusters.count == 0
+    assert none.residual == pytest.approx(sketch.target)
 
 
 def test_the_image_of_a_cluster_is_the_mean_of_its_records() -> None:
@@ -127,6 +145,58 @@ def test_errors_against_repeated_noise_and_samples() -> None:
         shares.append((found.shares - 1 / 3) ** 2 / variance)
     assert 0.7 < np.mean(ratios) < 1.4
     assert 0.6 < np.mean(shares) < 1.5
+
+
+def crossed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return two clusters of one volume that are long in different directions, labels and covariances."""
+    generator = np.random.default_rng(seed)
+    sds = np.array([[0.5, 1.4, 0.5, 0.5], [0.5, 0.5, 0.5, 1.4]])
+    labels = generator.integers(0, 2, n)
+    centres = np.array([[-0.9, 0, 0, 0], [0.9, 0, 0, 0]])
+    return centres[labels] + sds[labels] * generator.normal(size=(n, 4)), labels, sds**2
+
+
+def test_the_basis_of_shapes_keeps_the_volume() -> None:
+    for d in range(1, 9):
+        basis = shape_basis(d)
+        assert len(basis) == d - 1 + d * (d - 1) // 2
+        assert np.abs(np.trace(basis, axis1=1, axis2=2)).max(initial=0.0) < 1e-12
+        gram = np.tensordot(basis, basis, axes=([1, 2], [1, 2]))
+        assert gram == pytest.approx(np.eye(len(basis)), abs=1e-12)
+
+
+def test_own_shapes_are_found_and_distances_follow_them() -> None:
+    x, labels, variances = crossed(8000, 1)
+    found = fit_clusters(make_surface(x, 1.2, 3.0, 1), 2)
+    order = np.argsort(found.centres[:, 0])
+    assert np.abs(found.centres[order][:, 0] - [-0.9, 0.9]).max() < 0.15
+    fitted = np.diagonal(found.shapes[order], axis1=1, axis2=2)
+    assert fitted == pytest.approx(variances, rel=0.35)
+    assert found.covariance == pytest.approx(np.tensordot(found.shares, found.shapes, axes=1))
+    scale = np.full(4, 0.7)
+    own = np.mean(np.argsort(order)[nearest_cluster(found, x, scale)] == labels)
+    common = replace(found, shapes=np.full_like(found.shapes, np.nan))
+    plain = np.mean(np.argsort(order)[nearest_cluster(common, x, scale)] == labels)
+    assert own > plain + 0.01
+
+
+def test_shapes_stay_common_where_noise_hides_them() -> None:
+    x, _, _ = crossed(2000, 2)
+    found = fit_clusters(make_surface(x, 1.2, 200.0, 2), 2)
+    assert found.shapes[0] == pytest.approx(found.shapes[1], abs=0.1 * np.trace(found.covariance) / 4)
+    few = fit_clusters(make_surface(x[:, :3], 1.2, 3.0, 2), 2)
+    assert np.isnan(few.shapes).all()
+
+
+def test_errors_of_centres_with_own_shapes() -> None:
+    ratios = []
+    for seed in range(10):
+        x, _, _ = crossed(2500, 100 + seed)
+        found = fit_clusters(make_surface(x, 1.2, 6.0, seed, pairs=400), 2)
+        truth = np.array([[-0.9, 0, 0, 0], [0.9, 0, 0, 0]])[np.argsort(np.argsort(found.centres[:, 0]))]
+        stated = np.einsum("kii->ki", found.covariance_privacy + found.covariance_sampling)
+        ratios.append((found.centres - truth) ** 2 / stated)
+    assert 0.6 < np.mean(ratios) < 1.5
 
 
 def test_pure_noise_is_one_cluster_with_no_false_company() -> None:
@@ -177,3 +247,53 @@ def test_nonnegative_weights() -> None:
     rows = np.array([[1.0, 0, 0], [1.0, 1.0, 0]])
     assert nonnegative_weights(rows, np.array([2.0, 1.0, 5.0])) == pytest.approx([1, 1], abs=1e-4)
     assert nonnegative_weights(rows, np.array([1.0, -2.0, 0.0])) == pytest.approx([1, 0], abs=1e-4)
+
+
+def skewed(d: int, k: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return clusters near the walls of the box, of unequal shares and widths, some half normal."""
+    generator = np.random.default_rng(seed)
+    shares = np.maximum(generator.dirichlet(np.ones(k)), 0.03)
+    label = generator.choice(k, n, p=shares / shares.sum())
+    low = generator.random((k, d)) < 0.5
+    middle = np.where(low, generator.uniform(0, 0.3, (k, d)), generator.uniform(0.6, 0.9, (k, d)))
+    sd, noise = generator.uniform(0.03, 0.14, (k, d)), generator.normal(size=(n, d))
+    half = (generator.random((k, d)) < 0.4)[label]
+    x = middle[label] + sd[label] * np.where(half, 1.3 * np.abs(noise), noise)
+    x = 8 * np.clip(x, 0, 1) - 4
+    return x, np.array([x[label == j].mean(axis=0) for j in range(k)])
+
+
+@pytest.mark.parametrize(("d", "k", "seed"), [(3, 4, 0), (5, 4, 8)])
+def test_small_clusters_far_away_are_not_passed_over(d: int, k: int, seed: int) -> None:
+    x, centres = skewed(d, k, 10_000, seed)
+    surface = make_surface(x, 0.8, 4.0, 1, pairs=1500)
+    sketch, middle, spread = pilot_of(surface)
+    prior = Prior(middle, spread, axis_freedom=0.2)
+    found = candidates(surface, sketch, prior)
+    best = fit_known(sketch, prior, found, k)
+    assert off(centres, sketch.to_columns(best.clusters.centres)).max() > 2
+    told = fit_clusters(surface, k)
+    assert off(centres, told.centres).max() < 1
+    assert told.stability.min() >= 0.8
+
+
+def test_a_fit_that_leaves_nothing_far_off_stays() -> None:
+    x, _ = three(4, 20_000, 2)
+    surface = make_surface(x, 0.8, 4.0, 2)
+    sketch, middle, spread = pilot_of(surface)
+    prior = Prior(middle, spread, axis_freedom=0.2)
+    found = candidates(surface, sketch, prior)
+    fit = fit_known(sketch, prior, found, 3)
+    assert reseat(sketch, prior, found, fit) == (fit, found)
+
+
+def test_kmeans_of_weighted_points() -> None:
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0], [9.0, 10.0], [20.0, 0.0]])
+    masses = np.array([3.0, 1.0, 1.0, 1.0, 2.0])
+    centres, least = weighted_kmeans(points, masses, 3)
+    assert sorted(centres.tolist()) == [[0.25, 0.0], [9.0, 9.5], [20.0, 0.0]]
+    assert least == pytest.approx(3 * 0.25**2 + 0.75**2 + 2 * 0.5**2)
+
+
+def off(centres: np.ndarray, found: np.ndarray) -> np.ndarray:
+    return np.sqrt(((centres[:, None] - found) ** 2).sum(axis=2)).min(axis=1)

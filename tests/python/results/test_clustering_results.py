@@ -94,6 +94,28 @@ def test_predict_takes_original_columns(result: Any) -> None:
     assert result.predict(rows.iloc[:2][["age", "wage"]].to_numpy()).tolist() == labels[:2].tolist()
 
 
+def test_shapes_of_clusters(result: Any, many: Any) -> None:
+    assert result.shapes.isna().all(axis=None)
+    own = many.shapes.to_numpy().reshape(2, 4, 4)
+    assert (np.linalg.eigvalsh(own) > 0).all()
+    mean = np.tensordot(many.mass.to_numpy(), own, axes=1)
+    assert mean == pytest.approx(many.spread.to_numpy())
+    assert "one common volume" in " ".join(many.summary().as_text().split())
+    assert "one common shape" in " ".join(result.summary().as_text().split())
+    stored = many.to_dict()
+    again = ClusteringResults.from_dict(stored)
+    pd.testing.assert_frame_equal(again.shapes, many.shapes, check_exact=True)
+    rows = np.random.default_rng(0).normal(size=(200, 4))
+    assert again.predict(rows).tolist() == many.predict(rows).tolist()
+    # A file written before clusters had shapes: the nearest centre in bandwidths, as then.
+    old = {**stored, "clusters": {k: v for k, v in stored["clusters"].items() if k != "shapes"}}
+    before = ClusteringResults.from_dict(old)
+    assert before.shapes.isna().all(axis=None)
+    gap = (rows[:, None] - before.centres.to_numpy()) / before.facts.bandwidth
+    plain = np.square(gap).sum(axis=2).argmin(axis=1)
+    assert before.predict(rows).tolist() == (plain + 1).tolist()
+
+
 def test_refusals(result: Any) -> None:
     with pytest.raises(errors.InvalidArgument, match="1 to 2"):
         result.cov_params(3)
