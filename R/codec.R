@@ -17,7 +17,9 @@ wire_column <- function(x, name) {
   if (length(dim(x)) > 1L) return(refuse_column(name, "a matrix"))
   if (is.factor(x)) {
     kind <- if (is.ordered(x)) c("ordered", "factor") else "factor"
-    return(structure(as.integer(x), levels = enc2utf8(levels(x)), class = kind))
+    own <- plain_text(levels(x))
+    levels <- unique(own)
+    return(structure(match(own, levels)[as.integer(x)], levels = levels, class = kind))
   }
   if (inherits(x, "integer64")) return(refuse_column(name, "integer64"))
   if (inherits(x, "Date")) return(structure(as.double(x), class = "Date"))
@@ -25,11 +27,24 @@ wire_column <- function(x, name) {
   if (inherits(x, "difftime")) return(structure(as.double(x), class = "difftime", units = attr(x, "units")))
   if (is.logical(x) || is.integer(x) || is.double(x)) return(plain_vector(x))
   if (is.character(x)) {
-    levels <- unique(enc2utf8(x))
+    # Before anything is compared: one string of unknown bytes would have R compare all of them by their bytes,
+    # and equal strings of two encodings were no longer equal.
+    x <- plain_text(x)
+    levels <- unique(x)
     levels <- levels[!is.na(levels)]
     return(structure(match(x, levels), levels = levels, class = "factor"))
   }
   refuse_column(name, class(x)[[1L]])
+}
+
+# Strings in UTF-8, each by itself; bytes that are none are written out as <e9>.
+plain_text <- function(x) {
+  raw <- Encoding(x) == "bytes"
+  Encoding(x[raw]) <- "UTF-8"
+  x[!raw] <- enc2utf8(x[!raw])
+  bad <- !is.na(x) & !validUTF8(x)
+  x[bad] <- iconv(x[bad], "UTF-8", "UTF-8", sub = "byte")
+  x
 }
 
 plain_vector <- function(x) if (is.null(attributes(x))) x else as.vector(unclass(x))

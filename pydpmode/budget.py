@@ -22,6 +22,9 @@ Device = Literal["cpu", "cuda"]
 ADJACENCIES: tuple[Adjacency, ...] = ("replace", "add_remove")
 UNITS: tuple[Unit, ...] = ("row", "person")
 
+# In the name of a mechanism that protects responses alone, at predictors that are public.
+PUBLIC_PREDICTORS = "public predictors"
+
 
 def _is_bool(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
@@ -211,14 +214,22 @@ class PrivacySpent:
     label: str = ""
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def protects(self) -> str:
+        """What one neighbour has otherwise than the other: "row", "person", or "response" alone."""
+        return "response" if PUBLIC_PREDICTORS in self.mechanism else self.unit
+
     def statement(self) -> str:
         """Return the guarantee as one English sentence."""
         if self.simulated:
             return "NOT PRIVATE: the noise was drawn from a seed (simulated); never publish this release."
         verb = "replacing" if self.adjacency == "replace" else "adding or removing"
+        given = "the bounds are public."
+        if self.protects == "response":
+            given = "the bounds and the predictors of all rows are public: predictors are not protected."
         return (
-            f"({self.epsilon:g}, {self.delta:g})-differentially private for {verb} one {self.unit}, "
-            "given that the bounds are public."
+            f"({self.epsilon:g}, {self.delta:g})-differentially private for {verb} one {self.protects}, "
+            f"given that {given}"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 What a fit costs. `epsilon` and `delta` are parameters, without a default. Each `fit` on an array or data
 frame spends its whole (epsilon, delta) on the rows it is given and keeps no record. Cloning an estimator
 copies the parameter, not a budget, but FITTING twice on the same rows costs twice: a cross-validation over 5
-folds with 10 candidates fits each row 40 times. To have a study guarded, give `budget=` and `ledger=` (a
-file): every fit of the estimator and of all its clones, also in other processes, is charged there before a
-row is read, and refused when the budget is used up. Or pass a `PrivateData` as X, whose ledger guards it.
+folds with 10 candidates fits each row 40 times. And its SCORES are computed from the rows that are held out,
+without noise: they, and the choice of a candidate by them, are covered by no guarantee unless those rows are
+public. To have a study guarded, give `budget=` and `ledger=` (a file): every fit of the estimator and of all
+its clones, also in other processes, is charged there before a row is read, and refused when the budget is
+used up. Or pass a `PrivateData` as X, whose ledger guards it.
 
 What is kept. A fitted estimator holds the released result and nothing else of X: it may be pickled and
 published. There is no `labels_`: labels of the private rows are one value per row. `predict` and
@@ -17,6 +19,7 @@ published. There is no `labels_`: labels of the private rows are one value per r
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from os import PathLike
@@ -32,6 +35,7 @@ from .models.modal_clustering import ModalClustering
 from .models.modal_regression import ModalRegression
 from .numerics.designs import MAX_LATTICE_DIMENSION
 from .privacy.bounds import Bounds
+from .privacy.memory_sources import number_or_nan
 from .privacy.private_data import PrivateData
 
 try:
@@ -74,7 +78,9 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
 
     def _table(self, X: Any) -> Any:
         """Return X as an array or frame; refuse by shape, names and dtype alone."""
-        if isinstance(X, list) or (hasattr(X, "__array__") and not hasattr(X, "shape")):
+        if isinstance(X, list):
+            X = _numbers(X)
+        elif hasattr(X, "__array__") and not hasattr(X, "shape"):
             # Text stays text, and is refused by its dtype below: an error of NumPy's would quote it.
             X = np.asarray(X)
         _check_table(X, type(self).__name__)
@@ -460,7 +466,7 @@ def _joined(X: Any, y: Any, names: list[str], response: str) -> Any:
 
     if y is None:
         raise InvalidArgument("DPModalRegressor requires y to be passed, but the target y is None")
-    values = np.asarray(y)
+    values = _numbers(y) if isinstance(y, list) else np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; it is taken as one",
@@ -473,6 +479,23 @@ def _joined(X: Any, y: Any, names: list[str], response: str) -> Any:
     frame = X.copy(deep=False) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     frame.columns = pd.Index(names)
     return frame.assign(**{response: values})
+
+
+def _numbers(values: list[Any]) -> npt.NDArray[np.float64]:
+    """Return a list of numbers, or of rows of numbers, as an array; what is neither is missing.
+
+    A list has no dtype, and refusing it for one cell, or for one row of another length, would tell of it.
+    """
+    nested = [isinstance(row, list | tuple | np.ndarray) for row in values]
+    if 2 * sum(nested) <= len(values):
+        return np.array([number_or_nan(value) for value in values])
+    lengths = Counter(len(row) for row, is_row in zip(values, nested, strict=True) if is_row)
+    width = max(lengths, key=lambda length: (lengths[length], length))
+    out = np.full((len(values), width), np.nan)
+    for k, (row, is_row) in enumerate(zip(values, nested, strict=True)):
+        if is_row and len(row) == width:
+            out[k] = [number_or_nan(value) for value in row]
+    return out
 
 
 def _check_table(X: Any, name: str) -> None:

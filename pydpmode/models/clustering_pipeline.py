@@ -21,6 +21,7 @@ from .preprocessing import (
     check_centre,
     check_radius,
     check_scale,
+    check_simulated,
     check_whole,
     pca_shares,
     release_components,
@@ -155,6 +156,7 @@ class PrivateClusteringPipeline:
         """
         check_epsilon(epsilon)
         check_seed(seed)
+        check_simulated(seed, self._centre, self._scale)
         sink: list[str] = []
         with self._source.cell.one_at_a_time():
             study, budget = self._source.open(epsilon, delta)

@@ -111,7 +111,7 @@ class ModalRegression(SurfaceModel):
     -----
     Guarantee of `fit`: (epsilon, delta)-DP for replacing one record (or as the `PrivateData` says), given
     public bounds and levels: one Gaussian mechanism, see `privacy.features.exact_sensitivity` and
-    `grouped_sensitivity`.
+    `grouped_sensitivity`. With `mechanism="grams"` for replacing one RESPONSE alone, given public predictors.
 
     Examples
     --------

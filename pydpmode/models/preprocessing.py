@@ -262,6 +262,7 @@ class PrivatePCA:
         with self._source.cell.one_at_a_time():
             study, budget = self._source.open(epsilon, delta)
             coordinates = [study.coordinate(c) for c in self._source.names]
+            check_simulated(seed, self._centre, self._scale)
             steps = pca_shares(self._centre, self._radius)
             parts = split_by_noise(budget, list(steps.values()))
             name = label or _short_label("components", coordinates)
@@ -417,6 +418,15 @@ def check_radius(radius: object) -> Radius:
     if not LEAST_RADIUS <= number < math.inf:
         raise InvalidArgument(f"radius must be finite and at least {LEAST_RADIUS}, got {number!r}")
     return number
+
+
+def check_simulated(seed: int | None, *given: object) -> None:
+    """Refuse a centre or scale whose noise came from a seed in a release that is to be private."""
+    if seed is None and any(isinstance(one, ScalerResults) and one.simulated for one in given):
+        raise InvalidArgument(
+            "the scaler given as centre or scale was fitted with seed=: it is simulated, NOT private, and so "
+            "is what rests on it; fit the scaler without seed, or give seed= here as well"
+        )
 
 
 def check_centre(centre: Centre, names: Sequence[str]) -> Centre:

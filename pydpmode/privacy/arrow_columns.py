@@ -129,12 +129,19 @@ def order_fingerprint(array: Any, first: int) -> int:
     if _time_unit(array.type) is not None:
         array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     array = _without_half_floats(array)
-    if arrow_kind(array.type) == "number":
+    missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    if types.is_integer(array.type):
+        # Not as floats: those beyond 2^53 would be alike.
+        array = array.fill_null(0)
+    elif types.is_decimal(array.type):
+        array = pa.compute.cast(pa.compute.cast(array, pa.large_string()), pa.large_binary())
+    elif arrow_kind(array.type) == "number":
         array = pa.compute.cast(array, pa.float64(), safe=False)
     elif types.is_string(array.type) or types.is_large_string(array.type) or str(array.type) == "string_view":
         # Texts need not be UTF-8.
         array = pa.compute.cast(array, pa.large_binary())
-    return placed_sum(pd.util.hash_array(array.to_numpy(zero_copy_only=False)), first)
+    hashes = pd.util.hash_array(array.to_numpy(zero_copy_only=False))
+    return placed_sum(np.where(missing, np.uint64(1), hashes), first)
 
 
 def _encode(array: Any) -> Any:

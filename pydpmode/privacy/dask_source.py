@@ -184,8 +184,7 @@ class DaskTable(BaseTable):
         counted = self.__dict__.get("n_rows")
         if done and counted is not None and result.rows != counted:
             raise UnsupportedSource(
-                f"the partitions no longer have the {counted:,} rows that were counted before; nothing was "
-                "released"
+                "the partitions have another number of rows than was counted before; nothing was released"
             )
 
     def _expected(self, positions: Sequence[int]) -> Expected:
@@ -389,8 +388,8 @@ def _fingerprint(part: Any, place: int, first: int, is_frame: bool) -> int:
     try:
         hashes = pd.util.hash_pandas_object(column, index=False, categorize=False).to_numpy()
     except (TypeError, ValueError):
-        # Cells without a hash are not compared: an error would tell of them.
-        return 0
+        # Texts that are not Unicode, say: an error would tell of them.
+        hashes = pd.util.hash_array(np.array([ascii(cell) for cell in column], dtype=object))
     return placed_sum(hashes, first)
 
 

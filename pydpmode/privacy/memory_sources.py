@@ -6,10 +6,12 @@ float64 columns is copied once and the memory beyond the input is one block.
 
 from __future__ import annotations
 
+import datetime
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Real
 from typing import Any, Protocol
 
@@ -136,7 +138,7 @@ class ListColumn:
 
     def fill(self, start: int, out: FloatArray) -> None:
         """Write rows start, start + 1, ... into `out`."""
-        out[:] = [_number_or_nan(value) for value in self._values[start : start + len(out)]]
+        out[:] = [number_or_nan(value) for value in self._values[start : start + len(out)]]
 
     def codes(self) -> CodeArray:
         """Return identifier codes."""
@@ -174,6 +176,10 @@ class PandasColumn:
 
     def codes(self) -> CodeArray:
         """Return identifier codes."""
+        dtype: Any = self._values.dtype
+        texts = isinstance(dtype, pd.StringDtype) and dtype.storage == "python"
+        if texts or getattr(getattr(dtype, "subtype", None), "kind", "") == "O":
+            return object_codes(self.objects())
         return np.asarray(pd.factorize(self._values, use_na_sentinel=True)[0], dtype=np.int64)
 
     def objects(self) -> Sequence[object]:
@@ -258,7 +264,7 @@ def fill_seconds(values: np.ndarray[Any, Any], out: FloatArray) -> None:
 
 def array_codes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None = None) -> CodeArray:
     """Return identifier codes of a one-dimensional NumPy array; masked, NaN and NaT are missing."""
-    if values.dtype.kind == "O":
+    if values.dtype.kind in "OT":
         return object_codes(values.tolist(), mask)
     missing = np.zeros(len(values), dtype=bool) if mask is None else mask.copy()
     if values.dtype.kind in "mM":
@@ -278,25 +284,79 @@ def array_codes(values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any] | None 
 
 
 def object_codes(values: Sequence[object], mask: np.ndarray[Any, Any] | None = None) -> CodeArray:
-    """Return identifier codes of Python objects; None, NaN, NaT, pd.NA and masked are missing."""
-    # Each entry is treated by itself: one odd identifier must not regroup the other rows.
-    boxed = np.fromiter((_as_key(value) for value in values), dtype=object, count=len(values))
-    if mask is not None:
-        boxed[mask] = None
-    return np.asarray(pd.factorize(boxed, use_na_sentinel=True)[0], dtype=np.int64)
+    """Return identifier codes of Python objects; None, NaN, NaT, pd.NA and masked are missing.
+
+    Each entry is treated by itself: one odd identifier must not regroup the other rows. Hence a dictionary:
+    pandas' tables choose by ALL entries how they compare (texts alone may end at a NUL, or be taken by their
+    `repr`), and compare entries of different hashes as well, when these happen to meet.
+    """
+    codes = np.empty(len(values), dtype=np.int64)
+    seen: dict[object, int] = {}
+    for row, value in enumerate(values):
+        key = value if type(value) in (str, int) else _as_key(value)
+        missing = key is None or (mask is not None and bool(mask[row]))
+        codes[row] = -1 if missing else seen.setdefault(key, len(seen))
+    return codes
+
+
+# Types of which equal values have equal hashes, also across types (1, 1.0 and True are one person).
+_COMPARABLE: frozenset[type] = frozenset(
+    (
+        *(str, bytes, bool, int, float, complex, Decimal, Fraction),
+        *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta, pd.Timestamp, pd.Timedelta),
+    )
+)
+_BASES: tuple[tuple[type, Callable[[Any], object]], ...] = (
+    (str, str.__str__),
+    (bytes, bytes.__bytes__),
+    (int, int.__index__),
+    (float, float.__float__),
+)
 
 
 def _as_key(value: object) -> object:
-    if value is np.ma.masked:
+    """Return what identifies a value, whatever the others are: a key of a dictionary; None when missing."""
+    if isinstance(value, np.generic):
+        value = _without_numpy(value)
+    if value is None or value is pd.NA or value is pd.NaT or value is np.ma.masked:
         return None
+    for base, plain in _BASES:
+        if isinstance(value, base) and type(value) not in _COMPARABLE:
+            value = plain(value)
+    if isinstance(value, float | complex | Decimal) and (
+        value.is_nan() if isinstance(value, Decimal) else value != value
+    ):
+        return None
+    if isinstance(value, tuple):
+        return ("tuple", *map(_as_key, value))
     try:
+        if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+            # Between zones, pandas and Python differ about equal moments in the hour that comes twice.
+            value = value.astimezone(datetime.UTC)
         hash(value)
-    except TypeError:
+    except (TypeError, OverflowError):
         return (type(value).__name__, repr(value))
-    return value
+    # Equal values of other types need not have equal hashes: only those of one type are one person.
+    return value if type(value) in _COMPARABLE else (type(value), value)
 
 
-def _number_or_nan(value: object) -> float:
+def _without_numpy(value: np.generic) -> object:
+    """Return a NumPy scalar as a Python object: it may equal a number of another hash (float32(0.1), 0.1)."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        if np.isnat(value):
+            return None
+        try:
+            return pd.Timestamp(value) if isinstance(value, np.datetime64) else pd.Timedelta(value)
+        except ValueError:  # a unit or a range that pandas has not
+            return (str(value.dtype), int(value.astype(np.int64)))
+    plain: object = value.item()
+    if isinstance(plain, np.generic):  # long doubles
+        plain = complex(plain) if isinstance(plain, np.complexfloating) else float(plain)  # type: ignore[arg-type]
+    return plain
+
+
+def number_or_nan(value: object) -> float:
+    """Return a number as a float; NaN for anything else."""
     if isinstance(value, np.timedelta64) or not isinstance(value, Real | Decimal | np.bool_):
         return math.nan
     number: Any = value

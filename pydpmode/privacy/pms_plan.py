@@ -35,7 +35,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..budget import check_delta, check_epsilon
+from ..budget import PUBLIC_PREDICTORS, check_delta, check_epsilon
 from ..errors import InvalidArgument
 from ..numerics.correlated_noise import NUGGET
 from ..numerics.score_kernels import ScoreKernel
@@ -237,7 +237,7 @@ class PmsPlan:
         grid = self.design.grid.shape[0]
         return (
             f"pms ({self.accountant}, {noise}, T={shape.number}, k={grid}x{self.each}, m={shape.batch}, "
-            "public predictors)"
+            f"{PUBLIC_PREDICTORS})"
         )
 
     def charge(self, label: str, simulated: bool) -> Charge:

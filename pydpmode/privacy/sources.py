@@ -37,6 +37,7 @@ from .table_source import BaseTable, CodeArray, IntegerArray, Kind, TableSource,
 
 __all__ = ["CodeArray", "FloatArray", "Kind", "TableSource", "as_bound", "open_source"]
 
+_ROW = (list, tuple, np.ndarray)
 _ALLOWED = (
     "a NumPy array of shape (n,) or (n, d), a list of numbers, a dictionary of columns, a pandas or polars "
     "DataFrame or Series, an Arrow table or data set, a RowStream, a polars LazyFrame, a DuckDB relation, a "
@@ -120,7 +121,8 @@ def _open(data: object, columns: tuple[str, ...] | None, datetimes: tuple[str, .
         return table_of_polars(data)
     if isinstance(data, Mapping):
         return table_of_mapping(data)
-    if isinstance(data, list | tuple) and data and isinstance(data[0], list | tuple | np.ndarray):
+    # Every entry: of a list of numbers one odd entry is missing, wherever it stands.
+    if isinstance(data, list | tuple) and data and all(isinstance(row, _ROW) for row in data):
         raise UnsupportedSource(
             "a list of rows has no dtype; give numpy.asarray(rows, dtype=float) or a data frame"
         )

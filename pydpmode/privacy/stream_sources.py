@@ -132,7 +132,7 @@ class BatchTable(BaseTable):
     ) -> None:
         super().__init__(schema.names)
         self._what, self._schema_read, self._open_pass, self._reader = what, schema, open_pass, reader
-        self._known = None if callable(count) else count
+        self._known = self._stated = None if callable(count) else count
         self._count = count if callable(count) else None
         self._tied = TiedColumns()
 
@@ -240,11 +240,13 @@ class BatchTable(BaseTable):
             raise UnsupportedSource(f"this {self._what} has been read already; {_REOPEN}")
 
     def _check_rows(self, rows: int, *, done: bool) -> None:
-        # The number is known under "replace" only, where it is public.
+        # The number of rows is private where persons are protected: one that was counted is not shown.
         if self._known is not None and (rows > self._known or (done and rows != self._known)):
+            wanted = (
+                "was counted before" if self._stated is None else f"the {self._stated:,} that were stated"
+            )
             raise UnsupportedSource(
-                f"this {self._what} has another number of rows than the {self._known:,} that were stated or "
-                "counted before; nothing was released"
+                f"this {self._what} has another number of rows than {wanted}; nothing was released"
             )
 
     @contextmanager

@@ -202,7 +202,7 @@ class Results:
             cost = "not private"
         else:
             spent = self.privacy
-            cost = f"epsilon={spent.epsilon:g}, delta={spent.delta:g}, {spent.adjacency} one {spent.unit}"
+            cost = f"epsilon={spent.epsilon:g}, delta={spent.delta:g}, {spent.adjacency} one {spent.protects}"
             cost += ", SIMULATED: NOT PRIVATE" if spent.simulated else ""
         return f"<{type(self).__name__}: {what}; {cost}>\nGo on with {onwards}"
 

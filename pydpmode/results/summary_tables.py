@@ -283,7 +283,7 @@ def privacy_facts(result: Results) -> list[tuple[str, str]]:
     rows = [
         ("Epsilon", plain(spent.epsilon)),
         ("Delta", plain(spent.delta)),
-        ("Protects against", f"{verb} one {spent.unit}"),
+        ("Protects against", f"{verb} one {spent.protects}"),
         ("Mechanism", fits(spent.mechanism, RIGHT_WIDTH)),
         ("Noise scale", f"{spent.noise_scale:.4g} (sensitivity {spent.sensitivity:.4g})"),
         ("Values outside bounds", "clipped" if spent.outside == "clip" else "ignored"),

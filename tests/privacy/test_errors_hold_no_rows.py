@@ -146,13 +146,69 @@ def test_the_text_of_another_librarys_error_is_withheld(monkeypatch: pytest.Monk
 
 
 def test_own_errors_and_interrupts_keep_their_kind() -> None:
-    for kind in (UnsupportedSource, FileNotFoundError, MemoryError, KeyboardInterrupt, SystemExit):
+    # The operating system's errors have a number.
+    for problem in (FileNotFoundError(2, "said so"), PermissionError(13, "said so")):
+        own = (UnsupportedSource, MemoryError, KeyboardInterrupt, SystemExit)
+        for error in (problem, *(kind("said so") for kind in own)):
 
-        def fail(kind: Any = kind) -> None:
-            raise kind("said so")
+            def fail(error: BaseException = error) -> None:
+                raise error
 
-        with pytest.raises(kind, match="said so"):
-            reading_rows(fail)
+            with pytest.raises(type(error), match="said so"):
+                reading_rows(fail)
+
+
+class Panic(BaseException):
+    """As the panics of libraries written in Rust: no Exception."""
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind", "words"),
+    [
+        (OSError("CRC check failed 0x10f2c 271.8281"), ReadingFailed, "OSError while rows were read"),
+        (gzip.BadGzipFile("Not a gzipped file (b'271.8281')"), ReadingFailed, "BadGzipFile while rows"),
+        (Panic("failed for value 271.8281"), ReadingFailed, "Panic while rows were read"),
+        (OSError(28, "No space left on device"), OSError, "No space left"),
+    ],
+)
+def test_texts_of_libraries_are_withheld_whatever_their_kind(
+    problem: BaseException, kind: type[BaseException], words: str
+) -> None:
+    def fail() -> None:
+        raise problem
+
+    with pytest.raises(kind, match=words) as caught:
+        reading_rows(fail)
+    assert "271.8281" not in str(caught.value)
+
+
+@pytest.mark.parametrize("person", [False, True])
+def test_what_does_not_fit_into_memory_does_not_tell_how_many_rows(
+    person: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under add/remove the number of rows is private, and NumPy's error tells the shape."""
+
+    def too_large(*_: Any, **__: Any) -> Any:
+        # More than any machine has: NumPy's own error.
+        return np.empty((271828182, 10**9))
+
+    more = {"unit": "person", "person": "who"} if person else {}
+    study = dpm.PrivateData(
+        table().assign(who="x"),
+        bounds=BOUNDS,
+        budget=dpm.Budget(1.0, 1e-6),
+        adjacency="add_remove",
+        n_guess=1000,
+        **more,
+    )
+    monkeypatch.setattr(
+        *((private_data, "person_votes") if person else (grouped_release, "feature_sum")), too_large
+    )
+    with pytest.raises(MemoryError, match="memory ran out while rows were read") as caught:
+        dpm.DensityModes(study).fit(epsilon=0.5)
+    assert "271828182" not in str(caught.value)
+    assert type(caught.value) is MemoryError
+    assert not vars(caught.value)
 
 
 class Shy(float):

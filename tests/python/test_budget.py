@@ -171,6 +171,10 @@ def test_the_sentence_says_what_holds() -> None:
     )
     assert "adding or removing one person" in spent(adjacency="add_remove", unit="person").statement()
     assert spent(simulated=True).statement().startswith("NOT PRIVATE")
+    assert spent(mechanism="pms (pld, T=4, public predictors)").statement() == (
+        "(0.5, 1e-06)-differentially private for replacing one response, given that the bounds and the "
+        "predictors of all rows are public: predictors are not protected."
+    )
 
 
 @pytest.mark.parametrize(

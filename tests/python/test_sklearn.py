@@ -164,8 +164,26 @@ def test_what_is_refused_and_in_which_words(twin: Any, four: pd.DataFrame) -> No
     with pytest.raises(InvalidArgument, match="random_state must be None"):
         twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8), random_state=np.random.RandomState(0)).fit(four)
     with pytest.raises(NonNumericColumn) as caught:
-        twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8)).fit([["canary", "1"], ["2", "3"]])
+        twin(epsilon=1.0, delta=1e-6, bounds=(-8, 8)).fit(np.array([["canary", "1"], ["2", "3"]]))
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "odd", [["canary", 1.0], [None, 1.0], [10**400, 1.0], [1.0], [1.0, 2.0, 3.0], "canary", 7]
+)
+@pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
+def test_one_odd_row_of_a_list_changes_no_error(odd: Any) -> None:
+    """A list has no dtype: it would be that of one private cell."""
+    rows: list[Any] = np.random.default_rng(0).normal(size=(300, 2)).tolist()
+    for place in (0, 150):
+        changed = [*rows[:place], odd, *rows[place + 1 :]]
+        for twin in TWINS:
+            model = twin(epsilon=1.0, delta=1e-4, bounds=(-4, 4), random_state=1).fit(changed)
+            assert model.n_features_in_ == 2
+    y = [row[1] for row in rows]
+    y[3] = odd
+    model = DPModalRegressor(1.0, 1e-4, bounds=(-4, 4), target_bounds=(-4, 4), random_state=1)
+    model.fit([row[:1] for row in rows], y)
 
 
 def test_the_regressor_predicts_the_largest_branch(tmp_path: Path) -> None:
@@ -199,5 +217,5 @@ def test_what_the_regressor_refuses() -> None:
     with pytest.raises(InvalidArgument, match="requires y"):
         model.fit(x, None)
     with pytest.raises(NonNumericColumn) as caught:
-        model.fit(x, ["canary"] * 10)
+        model.fit(x, np.array(["canary"] * 10))
     assert "canary" not in str(caught.value)

@@ -74,3 +74,31 @@ test_that("what is no column of numbers is refused by name and type", {
   double <- data.frame(x = 1, x = 2, check.names = FALSE)
   expect_error(fit(double), class = "dpmode_DuplicateColumns")
 })
+
+test_that("a string of one row changes no other row's, whatever its encoding", {
+  latin <- "caf\xe9"
+  Encoding(latin) <- "latin1"
+  unknown <- "z\xe9"
+  Encoding(unknown) <- "bytes"
+  ids <- c(latin, enc2utf8(latin), "a", latin, NA)
+  alone <- as.integer(dpmode:::wire_column(ids, "id"))
+  expect_identical(alone, c(1L, 1L, 2L, 1L, NA))
+  for (odd in c(unknown, "q\xff", NA, "b")) {
+    expect_identical(as.integer(dpmode:::wire_column(c(ids, odd), "id"))[1:5], alone)
+    levels <- levels(dpmode:::wire_column(c(ids, odd), "id"))
+    expect_true(all(validUTF8(levels)))
+    expect_false(any(Encoding(levels) == "bytes"))
+  }
+  expect_identical(
+    as.integer(dpmode:::wire_column(factor(c("q\xff", "q<ff>", "k", NA), levels = c("k", "q\xff", "q<ff>")), "id")),
+    c(2L, 2L, 1L, NA)
+  )
+})
+
+test_that("strings of unknown bytes reach Python", {
+  need_python()
+  unknown <- "z\xe9"
+  Encoding(unknown) <- "bytes"
+  back <- frame_echo(data.frame(id = c("a", unknown, "q\xff")))
+  expect_identical(as.character(back$id), c("a", "z<e9>", "q<ff>"))
+})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -174,6 +175,11 @@ def test_shares_are_unknown_and_the_picture_needs_no_surface() -> None:
     assert len(rows) == 2
     assert all("--" in row for row in rows)
     assert not np.isnan(result.predict({"x": [0.5]})["estimate"]).any()
+    # What is said to be protected is the response, wherever it is said.
+    assert "replacing one response" in result.summary().as_text()
+    assert "replace one response" in repr(result)
+    assert "one row" not in result.summary().as_text() + repr(result)
+    assert replace(result.privacy, simulated=False).statement().endswith("predictors are not protected.")
     drawn = result.plot()
     assert len(drawn.lines) == 2
     plt.close(drawn.figure)

@@ -357,6 +357,24 @@ def test_shares_compose_to_the_whole_and_fit_a_ledger() -> None:
             split_by_noise(whole, wrong)
 
 
+@pytest.mark.parametrize("part", ["centre", "scale"])
+def test_a_simulated_scaler_makes_no_private_components(part: str) -> None:
+    data = study(budget=dpm.Budget(4.0, DELTA))
+    simulated = dpm.PrivateScaler(data).fit(1.0, seed=1)
+    private = dpm.PrivateScaler(data).fit(1.0)
+    charged = len(data.ledger.entries())
+    for model in (
+        dpm.PrivatePCA(data, n_components=1, radius=1.0, **{part: simulated}),
+        dpm.PrivateClusteringPipeline(data, n_components=1, radius=1.0, **{part: simulated}),
+    ):
+        with pytest.raises(InvalidArgument, match="simulated, NOT private"):
+            model.fit(1.0)
+    assert len(data.ledger.entries()) == charged
+    both = dpm.PrivatePCA(data, n_components=1, radius=1.0, **{part: simulated}).fit(0.5, seed=2)
+    assert both.simulated
+    assert not dpm.PrivatePCA(data, n_components=1, radius=1.0, **{part: private}).fit(0.5).simulated
+
+
 def test_dates_and_durations_are_written_as_such() -> None:
     random = np.random.default_rng(5)
     table = pd.DataFrame(

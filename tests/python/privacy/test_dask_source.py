@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import time
@@ -24,6 +25,7 @@ import pydpmode as dpm
 from pydpmode.errors import InvalidArgument, LowSignal, NonNumericColumn, PydpmodeError, UnsupportedSource
 from pydpmode.numerics.designs import LatticeDesign
 from pydpmode.privacy import dask_source, private_data
+from pydpmode.privacy.dask_source import _fingerprint
 from pydpmode.privacy.features import ZERO_WEIGHT
 from pydpmode.privacy.private_data import PrivateData
 from pydpmode.privacy.sources import open_source
@@ -179,7 +181,7 @@ def test_an_array_chunk_of_another_kind_is_named() -> None:
     for bad, match in (
         (values[:100].astype("f4"), "partition 1 holds the array as float32"),
         (values[:100, :1], "partition 1 has 2 dimensions or another width"),
-        (values[:90], "no longer have the 200 rows"),
+        (values[:90], "another number of rows than was counted before"),
     ):
         study = da.concatenate([chunk(values[:100]), chunk(bad)])
         refused(study, match, columns=["a", "b"])
@@ -313,3 +315,12 @@ def test_a_partition_that_fails_once_is_tried_again(cluster: Client, tmp_path: P
     wanted, _ = exact_sum(frame(), adjacency="add_remove")
     np.testing.assert_array_equal(got, wanted)
     assert len(list(tmp_path.iterdir())) == PARTITIONS
+
+
+@pytest.mark.parametrize("cells", [["\ud800", "b", "c"], [["a"], ["b"], "c"], [2**60, 2**60 + 1, 3]])
+def test_the_order_of_any_cells_is_seen(cells: list[Any]) -> None:
+    def fingerprint(values: list[Any]) -> int:
+        return _fingerprint(pd.DataFrame({"id": pd.Series(values, dtype=object)}), 0, 0, True)
+
+    assert fingerprint(cells) == fingerprint(list(cells))
+    assert len({fingerprint([cells[i] for i in order]) for order in itertools.permutations(range(3))}) == 6

@@ -90,7 +90,7 @@ class Spy(BaseTable):
         for number, start in enumerate(range(0, self.n_rows, 100)):
             block = np.array(self.values[start : start + 100, positions].T, order="C")
             if number == self.fail_at:
-                raise OSError("the disk went away")
+                raise OSError(5, "the disk went away")
             yield block
 
     def _codes(self, position: int) -> CodeArray:

@@ -351,7 +351,7 @@ def test_the_charge_is_before_the_first_read_and_stays_when_reading_fails(monkey
     def looked_at(self: Any, names: Any, rows: int) -> Any:
         seen.append([entry.status for entry in study.ledger.entries()])
         if len(seen) == state["fail_at"]:
-            raise OSError("the disk went away")
+            raise OSError(5, "the disk went away")
         return blocks(self, names, rows)
 
     monkeypatch.setattr(type(study._rows), "blocks", looked_at)

@@ -499,3 +499,12 @@ def test_casts_are_silent():
         warnings.simplefilter("error")
         same(read(np.array([NAN, 1e300]).astype(np.longdouble) * 10), [NAN, 1e301])
         same(read(np.ma.masked_invalid([NAN, 1.0])), [NAN, 1.0])
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_odd_entry_of_a_list_is_missing_wherever_it_stands(place):
+    values = [1.0, 2.0, 3.0]
+    values[place] = [4.0, 5.0]
+    table = open_source(values)
+    (block,) = table.blocks(["x1"], 10)
+    assert np.isnan(block[0]).tolist() == [i == place for i in range(3)]
