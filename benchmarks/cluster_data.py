@@ -103,6 +103,23 @@ def gaussian(n: int, d: int, seed: int) -> Data:
     return Data(x / x.std(axis=0), np.zeros(n, dtype=np.int64), np.zeros((1, d)), np.ones(d))
 
 
+def skewed(seed: int, d: int = 4, k: int = 4, n: int = 10_000) -> Data:
+    """Return clusters near the walls of a box, of unequal shares and widths, some columns half normal.
+
+    Errors are told in tenths of the box.
+    """
+    generator = np.random.default_rng(seed)
+    shares = np.maximum(generator.dirichlet(np.ones(k)), 0.03)
+    labels = generator.choice(k, n, p=shares / shares.sum())
+    low = generator.random((k, d)) < 0.5
+    middle = np.where(low, generator.uniform(0, 0.3, (k, d)), generator.uniform(0.6, 0.9, (k, d)))
+    sd, noise = generator.uniform(0.03, 0.14, (k, d)), generator.normal(size=(n, d))
+    half = (generator.random((k, d)) < 0.4)[labels]
+    rows = middle[labels] + sd[labels] * np.where(half, 1.3 * np.abs(noise), noise)
+    rows = np.clip(rows, 0, 1)
+    return Data(rows, labels, class_means(rows, labels), np.full(d, 10.0), (0.0, 1.0))
+
+
 def mixture(seed: int, d: int = 6, k: int = 10, n: int = 1800) -> Data:
     """Return whitened Gaussian clusters of different shapes and sizes: for tuning only."""
     generator = np.random.default_rng(seed)

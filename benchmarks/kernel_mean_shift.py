@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 SCRIPT = Path(__file__).with_name("ks_modes.R")
-LIMIT = 900.0  # seconds of the clock for one run
+LIMIT = 300.0  # seconds of the clock for one run
 MOST = 1000  # rows of a clustering: more are sampled
 PLUG_IN_COLUMNS = 4  # in more, the plug-in bandwidth takes hours
 

@@ -11,7 +11,7 @@ reference       `DensityModes(bandwidth="reference")`: one public bandwidth
 mean_shift      `pydpmode.MeanShift` with its own bandwidth from the rows: NOT private
 sklearn         scikit-learn's `MeanShift(bin_seeding=True)`, the tenth quantile of the distances: NOT private
 kms             `kms` of the R package ks with its plug-in bandwidth (ks_modes.R): NOT private. Skipped where
-                R or ks is not there. Three runs, and one at n = 5000, where one takes most of a minute
+                R or ks is not there. Three runs, and one at n = 5000; none longer than five minutes
 
 `mse` is equation (14) of the paper; `exact`, `missed`, `false` as in accuracy.py. `seconds`: processor time
 of release and reading, or of the fit, that of `kms` as R tells it. Standard errors (`_se`) are over runs.

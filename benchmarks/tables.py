@@ -34,6 +34,7 @@ STUDIES: tuple[tuple[str, ...], ...] = (
     ("clustering_tables.py", "digits"),
     ("clustering_tables.py", "mnist"),
     ("clustering_tables.py", "hsct"),
+    ("clustering_tables.py", "skewed"),
     ("clustering_tables.py", "gaussian"),
     ("private_pipeline.py",),
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InvalidArgument
 from .cluster_bandwidth import SCALE_SHARE
-from .cluster_candidates import box_candidates, candidates, greedy
+from .cluster_candidates import candidates, greedy
 from .cluster_errors import ClusterErrors, cluster_errors
 from .cluster_fit import Prior, refit, shape_basis
 from .cluster_number import fit_unknown
@@ -122,7 +122,6 @@ def fit_clusters(
     evidence = threshold = math.nan
     reseated = False
     if n_clusters is None:
-        found = found.joined(box_candidates(sketch, prior))
         fit, evidence, threshold = fit_unknown(sketch, prior, found, false_split_rate)
     else:
         best = fit_known(sketch, prior, found, n_clusters)
