@@ -35,7 +35,8 @@
 #' @param resolution Public recording step by column, such as `c(age = 1)` for ages in whole years: a floor on the
 #'   bandwidth.
 #' @param n_modes Number of modes to report; found by significance when `NULL`.
-#' @param false_mode_rate Chance of reporting any mode that is only noise (0.05).
+#' @param false_mode_rate Chance that any further mode is only noise (0.05). The highest peak is always reported, marked when
+#'   noise explains it.
 #' @param n_features Number of random frequencies when there are four or more columns.
 #' @param mechanism `"surface"`, or `"grams"`: the published DP-GRAMS, made sound, to be compared with.
 #' @param grams Options of `mechanism = "grams"`, made with [grams_options()].

@@ -170,7 +170,8 @@ class DPModes(_PrivateClusterer):
     bandwidth : str, float, sequence or mapping
         As in `DensityModes`.
     false_mode_rate : float
-        Chance of reporting any mode that is only noise.
+        Chance that any further mode is only noise. The highest peak is always reported, marked when noise
+        explains it.
     n_features : int, optional
         Number of random frequencies when there are 4 or more columns.
     budget, ledger : Budget and path, optional

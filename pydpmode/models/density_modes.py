@@ -82,7 +82,8 @@ class DensityModes(SurfaceModel):
     n_modes : int, optional
         Number of modes to report; found by significance when omitted.
     false_mode_rate : float
-        Chance of reporting any mode that is only noise (0.05).
+        Chance that any further mode is only noise (0.05). The highest peak is always reported, marked when
+        noise explains it.
     n_features : int, optional
         Number of random frequencies when there are 4 or more columns.
     mechanism : {"surface", "grams"}

@@ -21,6 +21,7 @@ from .summary_tables import (
     fits,
     long_facts,
     privacy_facts,
+    used_label,
     z_text,
 )
 
@@ -71,7 +72,7 @@ def _nothing() -> Block:
 def _fit_facts(result: ClusteringResults) -> list[tuple[str, str]]:
     spent, asked = result.privacy, result.n_clusters_requested
     rows = [("Label", fits(result.label, LEFT_WIDTH))] if result.label else []
-    rows.append(("Records used", f"{result.facts.n_records:.0f}"))
+    rows.append((used_label(spent), f"{result.facts.n_records:.0f}"))
     if spent is not None and spent.n_units is not None:
         rows.append((f"{spent.unit.capitalize()}s (public)", str(spent.n_units)))
     what = "fitted clusters" if result.centres_kind == "fit" else "modes of the density"

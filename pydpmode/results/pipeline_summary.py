@@ -10,7 +10,7 @@ from ..numerics.surfaces import FloatArray
 from .number_text import shorten, value_text
 from .pipeline_results import PipelineResults
 from .preprocessing_summary import SIMULATED
-from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block
+from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block, used_label
 
 _COLUMNS_SHOWN = 8
 
@@ -21,7 +21,7 @@ def pipeline_summary(result: PipelineResults, level: float = 0.95) -> ReleaseSum
     first = result.privacy[0]
     verb = "replacing" if first.adjacency == "replace" else "adding or removing"
     left = [
-        ("Records used", f"{result.clustering.facts.n_records:.0f}"),
+        (used_label(first), f"{result.clustering.facts.n_records:.0f}"),
         ("Columns", str(len(result.columns))),
         ("Components", str(len(result.components.names))),
         ("Clusters", str(result.n_clusters)),

@@ -11,7 +11,7 @@ from ..budget import PrivacySpent
 from ..numerics.surfaces import FloatArray
 from .number_text import duration_text, limits_text, plain, shorten, value_text
 from .preprocessing import PCAResults, ReleasedTransform, ScalerResults
-from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block
+from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block, used_label
 
 _LONGEST_TABLE = 40
 SIMULATED = "*** SIMULATED: the noise came from a seed. NOT PRIVATE. Do not publish. ***"
@@ -90,7 +90,7 @@ def _summary(
 ) -> ReleaseSummary:
     blocks = [Block([[SIMULATED]], "c")] if result.simulated else []
     label = [("Label", shorten(result.label, NAME_WIDTH))] if result.label else []
-    left = [*label, ("Records used", f"{result.records:.0f}"), *facts]
+    left = [*label, (used_label(result.privacy[0]), f"{result.records:.0f}"), *facts]
     blocks += [facts_block(left, _privacy_facts(result)), *tables]
     if len(result.privacy) > 1:
         blocks.insert(-len(tables), _releases(result.privacy))

@@ -26,6 +26,7 @@ from .summary_tables import (
     fits,
     long_facts,
     privacy_facts,
+    used_label,
     z_text,
 )
 
@@ -83,7 +84,7 @@ def _fit_facts(result: ModalRegressionResults) -> list[tuple[str, str]]:
     rows += [("Predictors", fits(", ".join(c.name for c in result.predictors), LEFT_WIDTH))]
     if result.by is not None:
         rows.append(("Groups", fits(f"{len(result.levels)} levels of {result.by}", LEFT_WIDTH)))
-    rows.append(("Records used", f"{facts.n_records:.0f}"))
+    rows.append((used_label(spent), f"{facts.n_records:.0f}"))
     if spent is not None and spent.n_units is not None:
         rows.append((f"{spent.unit.capitalize()}s (public)", str(spent.n_units)))
     rows.append(("Bandwidth rule", fits(result.bandwidth_rule or "not stated", LEFT_WIDTH)))

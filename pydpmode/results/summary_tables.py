@@ -32,6 +32,7 @@ except ImportError as error:  # pragma: no cover - statsmodels is a dependency
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..budget import PrivacySpent
     from .base_results import Results
     from .results import DensityModesResults
 
@@ -255,14 +256,13 @@ def banner() -> Block:
 
 def _fit_facts(result: DensityModesResults) -> list[tuple[str, str]]:
     facts, spent = result.facts, result.privacy
-    asked = result.n_modes_requested
     rows = [("Label", fits(result.label, LEFT_WIDTH))] if result.label else []
-    rows.append(("Records used", f"{facts.n_records:.0f}"))
+    rows.append((used_label(spent), f"{facts.n_records:.0f}"))
     if spent is not None and spent.n_units is not None:
         rows.append((f"{spent.unit.capitalize()}s (public)", str(spent.n_units)))
     return [
         *rows,
-        ("Modes", f"{result.n_modes} ({'number found' if asked is None else f'{asked} asked for'})"),
+        ("Modes", f"{result.n_modes} ({_how_many(result)})"),
         ("Kernel", _kernel(result)),
         ("Bandwidth rule", fits(result.bandwidth_rule or "not stated", LEFT_WIDTH)),
     ]
@@ -272,6 +272,20 @@ def _kernel(result: DensityModesResults) -> str:
     if result.trace is not None:
         return result.trace.kernel_name
     return "Gaussian" if result.facts.order == 2 else f"Gaussian, order {result.facts.order}"
+
+
+def used_label(spent: PrivacySpent | None) -> str:
+    """Return what the released number of records counts: records, persons, or weights over their ceiling."""
+    if spent is not None and spent.max_weight is not None:
+        return "Weighted count"
+    return "Persons used" if spent is not None and spent.unit == "person" else "Records used"
+
+
+def _how_many(result: DensityModesResults) -> str:
+    doubtful = int(np.count_nonzero(~result.mode_set.significant))
+    if result.n_modes_requested is not None:
+        return f"{result.n_modes_requested} asked for"
+    return "number found" if not doubtful else f"{result.n_modes - doubtful} told from noise"
 
 
 def privacy_facts(result: Results) -> list[tuple[str, str]]:
@@ -322,7 +336,9 @@ def _bounds(result: Results, j: int) -> tuple[float, float]:
         return float(low), float(high)
     box = np.array([result.facts.lower[j], result.facts.upper[j]])
     low, high = coordinate.back_number(box)
-    return float(low), float(high)
+    # An interval of an expression is wider by a last place: that of 0 is no number that means anything.
+    low, high = (0.0 if abs(end) < 1e-300 else float(end) for end in (low, high))
+    return low, high
 
 
 def _modes_block(result: DensityModesResults, level: float) -> Block:
@@ -464,6 +480,11 @@ def long_facts(result: Results) -> Iterator[str]:
     ):
         if fits(text, width) != text:
             yield f"{name}: {text}."
+    if result.privacy is not None and result.privacy.max_weight is not None:
+        yield (
+            "Each record counts its weight over the largest. Sampling errors are at most those shown: the "
+            "squares of the weights are not released, so every record is taken to have the largest weight."
+        )
 
 
 def _error_note(result: DensityModesResults, level: float) -> str:
