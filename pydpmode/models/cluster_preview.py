@@ -34,8 +34,8 @@ def cluster_table(
     Its evidence is the matched filter that the search for clusters uses, with the cluster's own width, over
     its deviation by privacy noise and sampling. A number to be found adds the cluster when that exceeds the
     search's own threshold. With a known number it counts as found when it is above the median of the largest
-    filter of pure noise, and above what marks a cluster as doubtful. Standard errors are those of the fit. The
-    evidence that a fit states (`stability`) leaves sampling out, and is somewhat larger.
+    filter of pure noise, and above what marks a cluster as doubtful. Standard errors are those of the fit.
+    The evidence that a fit states (`stability`) leaves sampling out, and is somewhat larger.
 
     Parameters
     ----------

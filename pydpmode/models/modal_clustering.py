@@ -307,7 +307,7 @@ class ModalClustering(SurfaceModel):
             warn(
                 ClusterLimit,
                 f"the search for the number of clusters ended at {clusters.count}, the most it looks for, "
-                "with more to show; the clusters are not Gaussian pieces of one shape: give n_clusters, or use "
+                "with more to show; groups are not of one Gaussian shape: give n_clusters, or use "
                 "centres='modes'",
                 sink,
             )
