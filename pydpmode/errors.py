@@ -105,3 +105,7 @@ class UnknownLevel(PydpmodeWarning):
 
 class CoarseFeatures(PydpmodeWarning):
     """Random features are too few: their read-off error is above the privacy noise."""
+
+
+class ClusterLimit(PydpmodeWarning):
+    """The search for the number of clusters ended at the most it looks for."""

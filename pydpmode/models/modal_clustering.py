@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..budget import Adjacency, Budget, check_epsilon
-from ..errors import InvalidArgument, LowSignal
+from ..errors import ClusterLimit, InvalidArgument, LowSignal
 from ..numerics.bandwidth import BandwidthSpec, check_bandwidth
 from ..numerics.cluster_bandwidth import cluster_bandwidth
 from ..numerics.cluster_set import ClusterSet, fit_clusters, mode_starts
@@ -24,6 +24,7 @@ from ..privacy.features import ZERO_WEIGHT
 from ..privacy.private_data import PrivateData
 from ..results.clustering_results import ClusteringResults
 from ..results.released_surface import ReleasedSurface
+from .cluster_preview import cluster_table
 from .durations import in_seconds
 from .preview import Preview, plan_preview
 from .surface_design import SurfaceRequest
@@ -69,7 +70,8 @@ class ModalClustering(SurfaceModel):
         PUBLIC bounds per column, on the original scale; only with a table. About three standard deviations
         to each side of the mean serve best.
     n_clusters : int, optional
-        Number of clusters; found when omitted: clusters are added while the release shows more than noise.
+        Number of clusters; found when omitted: clusters are added while the release shows more than noise and
+        each stands out of it. What is found are Gaussian pieces, up to 30, which need not be groups.
     centres : {"fit", "modes"}
         What a centre is. "fit" (default) was the more accurate in every cell measured
         (docs/clustering.md); "modes" are peaks of the density and make no assumption on shape.
@@ -215,8 +217,9 @@ class ModalClustering(SurfaceModel):
         Parameters
         ----------
         epsilon, delta, n, spread
-            As in `DensityModes.preview`. Whether a bump is found is said of modes: a fit with a known number
-            finds less.
+            As in `DensityModes.preview`. `spread` is that of a cluster. With centres="fit" the chance to be
+            found, the evidence and the errors are those of the fit: the cluster stands alone, is Gaussian and
+            has the clusters' common width; with a known number it counts as found when it is clear of noise.
         """
         if self._surface is not None:
             raise InvalidArgument("this surface is already released; there is nothing to plan")
@@ -225,7 +228,18 @@ class ModalClustering(SurfaceModel):
             study, budget = self._open(epsilon, delta)
         count = whole("n", n) or study.n_planning
         request, rule = self._plan(study, budget, 0, count)
-        plan = plan_preview(request, study, budget, count, in_seconds(spread or {}))
+        fitted, rate = self._centres == "fit", self._rate if self._n_clusters is None else None
+        plan = plan_preview(
+            request,
+            study,
+            budget,
+            count,
+            in_seconds(spread or {}),
+            subject="cluster" if fitted else "cluster (a mode)",
+            judge=(lambda design, sigma, wide: cluster_table(design, sigma, budget, count, wide, rate))
+            if fitted
+            else None,
+        )
         return replace(plan, bandwidth_rule=rule)
 
     @property
@@ -287,6 +301,14 @@ class ModalClustering(SurfaceModel):
                 LowSignal,
                 f"{faint} of {clusters.count} clusters cannot be told from noise; use more epsilon, more "
                 "records, narrower bounds or fewer clusters",
+                sink,
+            )
+        if clusters.at_limit:
+            warn(
+                ClusterLimit,
+                f"the search for the number of clusters ended at {clusters.count}, the most it looks for, "
+                "with more to show; groups are not of one Gaussian shape: give n_clusters, or use "
+                "centres='modes'",
                 sink,
             )
         return ClusteringResults.from_clusters(

@@ -190,8 +190,9 @@ class PrivatePCA:
     n_components : int
         1 to the number of columns.
     radius : float or "private"
-        Rows farther from the centre, in scales, are moved to this distance along their ray. PUBLIC, chosen
-        without looking at the rows: the noise grows with `radius^2`, and far rows count less when it is
+        Rows farther from the centre are moved to this distance along their ray. In units of `scale`, over
+        all columns together; at most the farthest that the bounds allow. PUBLIC, chosen without looking at
+        the rows: the noise grows with `radius^2`, and far rows count less when it is
         small. A value somewhat below the typical distance works best. "private" releases the lower quartile
         of the distances for it.
     centre : {"private", "box"}, mapping or ScalerResults
@@ -323,6 +324,8 @@ def release_components(
     errors = np.zeros(len(names))
     if isinstance(centre, str):
         middle = (lower + upper) / 2
+    if not isinstance(radius, str):
+        _check_reach(radius, middle, scales, lower, upper, "mean" in parts)
     if "mean" in parts:
         # The smallest ball that holds the whole box: nothing is clipped.
         wide = Ball(middle, scales, Ball(middle, scales, 1.0).reach(lower, upper))
@@ -357,6 +360,20 @@ def release_components(
     return _as_results(
         found, ball, tuple(coordinates), moments.records, tuple(spent), together, errors, whiten, label
     )
+
+
+def _check_reach(
+    radius: float, middle: FloatArray, scales: FloatArray, lower: FloatArray, upper: FloatArray, moving: bool
+) -> None:
+    """Refuse a radius beyond the farthest point of the box: it clips nothing and only adds noise."""
+    # A centre yet to be released may be anywhere in the box.
+    reach = Ball(lower if moving else middle, scales, 1.0).reach(lower, upper)
+    if radius > reach * (1 + 1e-9):
+        raise InvalidArgument(
+            f"radius = {radius:g} is more than {reach:.4g}, the farthest that a row within the bounds can be "
+            "from the centre, in units of the scale; noise grows with its square: give a smaller radius, "
+            "about a typical distance. Nothing was read from the data or charged"
+        )
 
 
 def _as_results(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,9 @@ from ..results.number_text import span_text, time_unit
 from .surface_design import SurfaceRequest
 
 SHARES = (0.5, 0.25, 0.1, 0.05)
+Subject = Literal["mode", "cluster", "cluster (a mode)"]
+# From the design of a release and the noise per released entry to a table by share.
+Judge = Callable[[Design, float, FloatArray], pd.DataFrame]
 CHANCES = ("found", "certified", "seen")
 _NINETY = 1.2816  # standard normal quantile at .9
 _SEARCHED = 37  # values tried in six decades
@@ -108,13 +112,18 @@ class Preview(PlanFacts):
         from the others: the probability that it is `found`; the smallest epsilon at this n, and the smallest
         n at this epsilon, with which it is found with probability .9 (infinite when there is none); its
         height over its total standard deviation (`height_z`), and the standard error of its location per
-        coordinate, privacy and sampling. Height and errors are those of the (widest) bandwidth.
+        coordinate, privacy and sampling. Height and errors are those of the (widest) bandwidth. For clusters
+        that are fitted, chance and errors are those of the fit (`models.cluster_preview`), and `evidence_z`
+        takes the place of `height_z`.
+    subject : {"mode", "cluster", "cluster (a mode)"}
+        What the table is about.
     """
 
     modes: pd.DataFrame
+    subject: Subject = "mode"
 
     def __str__(self) -> str:
-        head = "  a mode that holds this share of the records, well apart from the others:"
+        head = f"  a {self.subject} that holds this share of the records, well apart from the others:"
         return "\n".join([*self.lines(), head, *table_lines(self.modes, self.times)])
 
     __repr__ = __str__
@@ -145,7 +154,14 @@ def _table_text(modes: pd.DataFrame, times: set[str]) -> str:
 
 
 def plan_preview(
-    request: SurfaceRequest, study: PrivateData, budget: Budget, n: int, spread: Mapping[str, float]
+    request: SurfaceRequest,
+    study: PrivateData,
+    budget: Budget,
+    n: int,
+    spread: Mapping[str, float],
+    *,
+    subject: Subject = "mode",
+    judge: Judge | None = None,
 ) -> Preview:
     """Return the preview of a surface release. Reads no row and charges nothing.
 
@@ -159,6 +175,10 @@ def plan_preview(
         Number of records to plan for.
     spread : mapping of str to float
         Standard deviation of a mode's bump by coordinate; a tenth of the box where missing.
+    subject : {"mode", "cluster", "cluster (a mode)"}
+    judge : callable, optional
+        From the design, the noise per entry and the spread (d,) to the table by share, in place of that of
+        modes.
     """
     # What the quartiles will be is not known: planned as if the bounds fitted.
     private = request.bandwidth == "private"
@@ -168,7 +188,11 @@ def plan_preview(
     plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta)
     sigma = plan.noise_scale / math.sqrt(1 - SCALE_SHARE) if private else plan.noise_scale
     noise, table = bump_table(design, sigma, n, wide)
-    found = _detection(request, sigma, plan.sensitivity.total, budget, n, wide)
+    if judge is None:
+        found = _detection(request, sigma, plan.sensitivity.total, budget, n, wide)
+        table = pd.concat([found, table], axis=1)
+    else:
+        table = judge(design, sigma, wide)
     before, after = study.ledger.spent(), study.ledger.spent_with(plan.charge("preview", False))
     return Preview(
         columns=design.columns,
@@ -182,7 +206,8 @@ def plan_preview(
         n=n,
         density_noise_sd=math.sqrt(noise.value),
         total_noise_sd=sigma / math.sqrt(design.zero_weight),
-        modes=pd.concat([found, table], axis=1),
+        modes=table,
+        subject=subject,
         n_values=plan.length,
         kinds=tuple(c.kind for c in request.coordinates),
     )

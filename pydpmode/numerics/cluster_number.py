@@ -13,7 +13,7 @@ import numpy as np
 
 from .cluster_candidates import Candidates
 from .cluster_fit import ClusterFit, Clusters, Prior, refit
-from .cluster_search import fit_known
+from .cluster_search import fit_known, losses
 from .cluster_sketch import ClusterSketch
 from .surfaces import FloatArray
 
@@ -21,6 +21,10 @@ MOST_CLUSTERS = 30
 _DRAWS = 200
 _SEED = 20_260_729  # of the simulated noise: public, the same for everyone
 _STEPS = 12
+CLEAR = 3.0  # evidence in standard deviations below which a cluster may be noise
+_GIVEN_UP = 3  # places where an addition did not stand, before the growth ends
+_NEAR = 2.0  # widths of a cluster: so far about such a place no other is tried
+_DROPS = 3  # clusters tried for dropping, from the least clear
 
 
 def noise_threshold(sketch: ClusterSketch, found: Candidates, rate: float) -> float:
@@ -57,7 +61,12 @@ def filter_variances(sketch: ClusterSketch, found: Candidates, clusters: Cluster
 def fit_unknown(
     sketch: ClusterSketch, prior: Prior, found: Candidates, rate: float, most: int = MOST_CLUSTERS
 ) -> tuple[ClusterFit, float, float]:
-    """Add clusters while the residual stands out of the noise.
+    """Add clusters while the residual stands out of the noise and each of them stands; then drop idle ones.
+
+    An addition counts only when every cluster of the new fit is clear of the noise (`stands`). What clusters
+    of one common shape cannot describe, such as a line of values at a bound, leaves a bump that no addition
+    lowers: such a place is given up, and the next is tried. In the end clusters without which the fit,
+    made anew, is no worse than noise can make it are dropped, the least clear first.
 
     Returns
     -------
@@ -65,31 +74,86 @@ def fit_unknown(
     evidence : float
         The largest matched filter left, in standard deviations.
     threshold : float
-        What it had to exceed for one more cluster.
+        What it had to exceed for one more cluster. Evidence above it is left where further clusters of the
+        common shape did not stand, or where `most` were found.
     """
     threshold = noise_threshold(sketch, found, rate)
     loose = Prior(prior.middle, prior.spread, prior.tightness, 1.0, axis_freedom=2.0)
     one = Clusters(np.ones(1), prior.middle[None], np.log(prior.spread))
-    fit = refit(sketch, loose, one)
-    evidence, grown = clearest(sketch, found, fit)
-    first = True
-    while evidence > threshold and fit.clusters.count < most:
-        fit = fit_known(sketch, prior, found, 2) if first else refit(sketch, prior, grown, _STEPS)
-        first = False
-        evidence, grown = clearest(sketch, found, fit)
-        if evidence <= threshold:
+    alone = fit = refit(sketch, loose, one)
+    given_up = np.zeros((0, sketch.dimension))
+    searched = False
+    while fit.clusters.count < most and given_up.shape[0] < _GIVEN_UP:
+        evidence, place, weight = clearest(sketch, found, fit, given_up)
+        if evidence > threshold:
+            larger = _larger(sketch, prior, found, fit, place, weight)
+            if larger is None:
+                given_up = np.vstack([given_up, place])
+            else:
+                fit, searched = larger, False
+        elif searched or fit is alone:
+            break
+        else:
             better = fit_known(sketch, prior, found, fit.clusters.count)
-            if better.objective < fit.objective:
+            if better.objective < fit.objective and stands(sketch, better):
                 fit = better
-                evidence, grown = clearest(sketch, found, fit)
+            searched = True
+    fit = _without_idle(sketch, prior, fit, alone, threshold)
+    evidence, _, _ = clearest(sketch, found, fit)
     return fit, evidence, threshold
 
 
-def clearest(sketch: ClusterSketch, found: Candidates, fit: ClusterFit) -> tuple[float, Clusters]:
-    """Return the residual's largest matched filter in noise sds, and the fit with a cluster there."""
+def stands(sketch: ClusterSketch, fit: ClusterFit) -> bool:
+    """Say whether the fit without any one of its clusters is clearly worse."""
+    return bool(np.sqrt(2 * losses(sketch, fit)).min() >= CLEAR)
+
+
+def _larger(
+    sketch: ClusterSketch,
+    prior: Prior,
+    found: Candidates,
+    fit: ClusterFit,
+    place: FloatArray,
+    weight: float,
+) -> ClusterFit | None:
+    """Return a fit of one cluster more of which all stand, or None."""
+    if fit.clusters.count == 1:
+        larger = fit_known(sketch, prior, found, 2)
+    else:
+        larger = refit(sketch, prior, fit.clusters.plus(weight, place), _STEPS)
+    return larger if stands(sketch, larger) else None
+
+
+def _without_idle(
+    sketch: ClusterSketch, prior: Prior, fit: ClusterFit, alone: ClusterFit, threshold: float
+) -> ClusterFit:
+    """Drop clusters, the least clear first, while the fit made anew loses less than noise can make up."""
+    dropped = True
+    while dropped and fit.clusters.count > 1:
+        dropped = False
+        for number in np.argsort(losses(sketch, fit), kind="stable")[:_DROPS]:
+            fewer = refit(sketch, prior, fit.clusters.without(int(number)))
+            if fewer.clusters.count == 1 and alone.objective < fewer.objective:
+                fewer = alone
+            if 2 * (fewer.objective - fit.objective) < threshold**2:
+                fit, dropped = fewer, True
+                break
+    return fit
+
+
+def clearest(
+    sketch: ClusterSketch, found: Candidates, fit: ClusterFit, given_up: FloatArray | None = None
+) -> tuple[float, FloatArray, float]:
+    """Return the residual's largest matched filter in noise sds, where it is, and the mass it stands for.
+
+    Places within two widths of those given up (g, d) are passed over.
+    """
     widths = np.arange(found.energies.size)
     scores = found.correlations(np.repeat(fit.residual[None], widths.size, axis=0), widths)
     z = scores / np.sqrt(filter_variances(sketch, found, fit.clusters))
-    place, width = np.unravel_index(int(np.argmax(z)), z.shape)
-    weight = max(float(scores[place, width] / found.energies[width]), 1e-3)
-    return float(z[place, width]), fit.clusters.plus(weight, found.points[place])
+    wide = np.exp(fit.clusters.log_widths)
+    for place in () if given_up is None else given_up:
+        z[np.sum(((found.points - place) / wide) ** 2, axis=1) < _NEAR**2] = -np.inf
+    best, width = np.unravel_index(int(np.argmax(z)), z.shape)
+    weight = max(float(scores[best, width] / found.energies[width]), 1e-3)
+    return float(z[best, width]), found.points[best], weight

@@ -13,7 +13,7 @@ from .cluster_bandwidth import SCALE_SHARE
 from .cluster_candidates import candidates, greedy
 from .cluster_errors import ClusterErrors, cluster_errors
 from .cluster_fit import Prior, refit, shape_basis
-from .cluster_number import fit_unknown
+from .cluster_number import MOST_CLUSTERS, fit_unknown
 from .cluster_pilot import pilot
 from .cluster_reseat import reseat
 from .cluster_search import fit_known
@@ -51,6 +51,7 @@ class ClusterSet:
         Share of repeated noise draws in which it is found again; NaN where not known.
     evidence, threshold : float
         What was left for one more cluster, and what it would have had to exceed; NaN for a known number.
+        Evidence above the threshold is left where another cluster of the common shape did not stand.
     """
 
     centres: FloatArray
@@ -70,6 +71,16 @@ class ClusterSet:
     def count(self) -> int:
         """Number of clusters K."""
         return int(self.shares.size)
+
+    @property
+    def own_shapes(self) -> bool:
+        """Whether clusters were fitted shapes of their own."""
+        return bool(np.isfinite(self.shapes).all())
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether the search for the number ended at the most clusters it looks for, with more to show."""
+        return self.count >= MOST_CLUSTERS and self.evidence > self.threshold
 
     @classmethod
     def from_modes(cls, modes: ModeSet) -> ClusterSet:
@@ -156,7 +167,7 @@ def nearest_cluster(clusters: ClusterSet, points: FloatArray, scale: FloatArray)
     Distances are Euclidean in units of `scale` (d,); where clusters have own shapes, Mahalanobis's, of the
     matrix halfway between the cluster's own covariance and a ball of the clusters' mean variance.
     """
-    if not np.isfinite(clusters.shapes).all():
+    if not clusters.own_shapes:
         return nearest(points, clusters.centres, scale)
     shapes = clusters.shapes / np.multiply.outer(scale, scale)
     mean = np.tensordot(clusters.shares, shapes, axes=1)

@@ -219,10 +219,16 @@ class ClusteringResults(LocatedResults[Source]):
     def shapes(self) -> pd.DataFrame:
         """Fitted covariance of every cluster's records about its centre, one row per (cluster, column).
 
-        NaN for modes and in fewer than four columns, where clusters share one shape (`spread`).
+        In fewer than four columns (and where there are too many clusters for shapes of their own) clusters
+        are fitted one common shape: it is then given for each, the same as `spread`. NaN for modes.
         """
-        values = self.cluster_set.shapes.reshape(-1, len(self.columns)).copy()
-        return pd.DataFrame(values, index=self._pairs(), columns=list(self.columns))
+        clusters = self.cluster_set
+        values = (
+            clusters.shapes if clusters.own_shapes else np.tile(clusters.covariance, (clusters.count, 1, 1))
+        )
+        return pd.DataFrame(
+            values.reshape(-1, len(self.columns)).copy(), index=self._pairs(), columns=list(self.columns)
+        )
 
     @property
     def labels_(self) -> NoReturn:
@@ -270,8 +276,8 @@ class ClusteringResults(LocatedResults[Source]):
             "log(wage)"); other columns are ignored. An array has one column per coordinate, in the order of
             `columns`. Values outside the box count as at its boundary.
         method : {"nearest", "basin"}
-            Nearest centre, distances in bandwidths or, where clusters have own shapes (`shapes`), in
-            distances that follow them; or the centre in whose basin of the surface the point lies.
+            Nearest centre, distances in bandwidths or, where clusters were fitted own shapes (`shapes`),
+            in distances that follow them; or the centre in whose basin of the surface the point lies.
 
         Returns
         -------

@@ -177,7 +177,7 @@ def _notes(result: ClusteringResults, level: float) -> Iterator[str]:
         yield spent.statement()
     yield from long_facts(result)
     if result.centres_kind == "fit":
-        own = np.isfinite(result.cluster_set.shapes).all()
+        own = result.cluster_set.own_shapes
         yield (
             f"Standard errors and {100 * level:g}% intervals hold the privacy noise and the sampling of the "
             f"records, for the centres of Gaussian clusters of one common {'volume' if own else 'shape'}. "
@@ -188,6 +188,8 @@ def _notes(result: ClusteringResults, level: float) -> Iterator[str]:
             "Evidence z: loss of fit without the cluster, in standard deviations of the noise. Again: share "
             "of repeated noise draws in which the cluster is found again."
         )
+        if result.n_clusters_requested is None:
+            yield from _number_notes(result)
     else:
         yield (
             f"Standard errors and {100 * level:g}% intervals are those of modes of the surface; shares are "
@@ -204,3 +206,17 @@ def _notes(result: ClusteringResults, level: float) -> Iterator[str]:
         yield from spent.notes
     for warning in result.warnings:
         yield f"Warning: {warning}"
+
+
+def _number_notes(result: ClusteringResults) -> Iterator[str]:
+    """Yield what a number of clusters that was found means."""
+    clusters = result.cluster_set
+    yield (
+        "The number found is that of Gaussian pieces of one common shape that the release shows. They need "
+        "not be groups: a group of another shape, or values piled at a bound, takes several."
+    )
+    if clusters.evidence > clusters.threshold and not clusters.at_limit:
+        yield (
+            "More is left than noise, where another piece of that shape did not stand: values piled at a "
+            "bound, or clusters of unlike shapes."
+        )

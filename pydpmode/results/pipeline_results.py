@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -16,6 +16,8 @@ from .clustering_results import ClusteringResults
 from .preprocessing import PCAResults
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from .summary_tables import ReleaseSummary
 
 FORMAT, VERSION = "pydpmode clustering pipeline", 1
@@ -126,6 +128,22 @@ class PipelineResults:
 
         return pipeline_summary(self, level)
 
+    def plot(
+        self, *, ax: Axes | None = None, columns: Sequence[str] | None = None, level: float = 0.95
+    ) -> Axes:
+        """Draw the clusters on the released surface of the scores, as `ClusteringResults.plot` does.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw one or two components; a new pyplot figure when omitted.
+        columns : sequence of str, optional
+            Which components, by the names of `clustering.columns`; all when omitted.
+        level : float
+            Coverage of intervals and ellipses; they leave out the error of the components themselves.
+        """
+        return self.clustering.plot(ax=ax, columns=columns, level=level)
+
     def to_dict(self, *, surface: bool = True) -> dict[str, Any]:
         """Return a JSON-ready dictionary."""
         return {
@@ -178,5 +196,5 @@ class PipelineResults:
         cost += ", SIMULATED: NOT PRIVATE" if self.simulated else ""
         return (
             f"<{type(self).__name__}: {self.n_clusters} clusters of {len(self.columns)} columns; {cost}>\n"
-            "Go on with .summary(), .centres, .components, .clustering, .predict(new)"
+            "Go on with .summary(), .centres, .components, .clustering, .predict(new), .plot()"
         )

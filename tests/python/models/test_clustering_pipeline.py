@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import pydpmode as dpm
 from pydpmode.errors import BudgetExceeded, InvalidArgument, InvalidBudget, MissingBounds, SurfaceFileError
@@ -58,6 +59,15 @@ def test_centres_come_back_to_the_columns(fitted: PipelineResults) -> None:
     assert list(scores.columns) == ["pc1", "pc2"]
     with pytest.raises(AttributeError, match="holds no rows"):
         _ = fitted.labels_
+
+
+def test_the_picture_is_that_of_the_clusters(fitted: PipelineResults) -> None:
+    figure = Figure()
+    drawn = fitted.plot(ax=figure.subplots())
+    own = fitted.clustering.plot(ax=Figure().subplots())
+    assert (drawn.get_xlabel(), drawn.get_title()) == (own.get_xlabel(), own.get_title())
+    one = fitted.plot(ax=Figure().subplots(), columns=fitted.clustering.columns[:1])
+    assert one.get_xlabel() == fitted.clustering.columns[0]
 
 
 def test_one_budget_over_the_steps() -> None:

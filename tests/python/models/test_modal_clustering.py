@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 import pydpmode as dpm
 from pydpmode import datasets, errors
+from pydpmode.models import modal_clustering
+from pydpmode.numerics import cluster_set
 from pydpmode.numerics.kernel_surface import KernelSurface
 
 BOX = {"x": (-8.0, 8.0), "y": (-8.0, 8.0)}
@@ -156,6 +159,47 @@ def test_preview_reads_nothing(four: pd.DataFrame) -> None:
     assert plan.bandwidth_rule.startswith("clusters")
     res = model.fit(epsilon=1.0, seed=1)
     assert res.surface.bandwidth == pytest.approx(plan.bandwidth.to_numpy())
+
+
+def test_preview_is_of_the_fit() -> None:
+    """A twentieth of the rows at epsilon .5: the chance is that of being found in repeated fits."""
+    centres = np.repeat([[3.0, 3.0], [7.0, 7.0], [2.5, 7.5]], [2375, 2375, 250], axis=0)
+    box = {"x": (0.0, 10.0), "y": (0.0, 10.0)}
+    hits, away = 0, []
+    for seed in range(12):
+        x = pd.DataFrame(np.random.default_rng(seed).normal(centres, 0.8), columns=["x", "y"])
+        gaps = fit(x, bounds=box, epsilon=0.5, seed=seed).centres.to_numpy() - centres[-1]
+        nearest = gaps[np.linalg.norm(gaps, axis=1).argmin()]
+        if np.linalg.norm(nearest) < 1.2:
+            hits += 1
+            away.append(nearest)
+    wide = {"x": 0.8, "y": 0.8}
+    plan = dpm.ModalClustering(x, bounds=box).preview(0.5, 1e-6, spread=wide)
+    row = plan.modes.loc[0.05]
+    assert hits / 12 == pytest.approx(row["found"], abs=0.25)
+    stated = np.hypot(row["x s.e. privacy"], row["x s.e. sampling"])
+    assert 0.6 < np.sqrt(np.mean(np.square(away))) / stated < 1.6
+    again = dpm.ModalClustering(x, bounds=box).preview(float(row["epsilon for .9"]), 1e-6, spread=wide)
+    assert again.modes.loc[0.05, "found"] == pytest.approx(0.9, abs=0.06)
+    assert "a cluster that holds" in str(plan)
+    modes = dpm.ModalClustering(x, bounds=box, centres="modes").preview(0.5, 1e-6)
+    assert "a cluster (a mode) that holds" in str(modes)
+    assert "height_z" in modes.modes
+
+
+def test_the_limit_of_the_search_is_said(four: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_set, "MOST_CLUSTERS", 4)
+    found = fit(four, bounds=BOX)
+    text = " ".join(found.summary().as_text().split())
+    assert "need not be groups" in text
+    assert "More is left" not in text
+    full = replace(found.cluster_set, evidence=9.0)
+    monkeypatch.setattr(modal_clustering, "fit_clusters", lambda *_, **__: full)
+    with pytest.warns(errors.ClusterLimit, match="ended at 4"):
+        res = fit(four, bounds=BOX)
+    assert "ended at 4" in " ".join(res.warnings)
+    monkeypatch.setattr(cluster_set, "MOST_CLUSTERS", 30)
+    assert "More is left" in " ".join(fit(four, bounds=BOX).summary().as_text().split())
 
 
 def test_add_remove_and_a_plain_surface(four: pd.DataFrame) -> None:

@@ -241,6 +241,26 @@ def test_wrong_options(options: dict[str, Any], error: type[Exception], message:
     assert not data.ledger.entries()
 
 
+@pytest.mark.parametrize(
+    ("options", "farthest"),
+    [
+        ({}, "3.464"),  # a private centre may be a corner: the diagonal of a box of half widths 1
+        ({"centre": "box"}, "1.732"),
+        ({"centre": {"a": 0.0, "b": -5.0, "c": 3.0}}, "2.449"),
+        ({"centre": "box", "scale": 10.0}, "5.281"),
+    ],
+)
+def test_a_radius_that_no_row_can_have_is_refused(options: dict[str, Any], farthest: str) -> None:
+    data = study()
+    with pytest.raises(InvalidArgument, match=f"more than {farthest}, the farthest"):
+        dpm.PrivatePCA(data, n_components=1, radius=float(farthest) + 0.01, **options).fit(EPSILON, seed=1)
+    assert not data.ledger.entries()
+    found = dpm.PrivatePCA(data, n_components=1, radius=float(farthest) - 0.01, **options).fit(
+        EPSILON, seed=1
+    )
+    assert found.radius == pytest.approx(float(farthest) - 0.01)
+
+
 def test_bounds_and_budget_are_never_taken_from_the_data() -> None:
     with pytest.raises(MissingBounds):
         dpm.PrivateScaler(rows())

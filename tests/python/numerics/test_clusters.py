@@ -20,6 +20,7 @@ from pydpmode.numerics.cluster_fit import (
     refit,
     shape_basis,
 )
+from pydpmode.numerics.cluster_number import CLEAR, clearest, fit_unknown, stands
 from pydpmode.numerics.cluster_pilot import pilot
 from pydpmode.numerics.cluster_reseat import reseat, weighted_kmeans
 from pydpmode.numerics.cluster_search import fit_known
@@ -203,6 +204,54 @@ def test_pure_noise_is_one_cluster_with_no_false_company() -> None:
     x = np.random.default_rng(3).normal(size=(2000, 3)) @ np.array([[1, 0.8, 0], [0, 0.5, 0], [0, 0, 1.0]])
     counts = [fit_clusters(make_surface(x, 1.0, 6.0, seed)).count for seed in range(8)]
     assert counts.count(1) >= 7
+
+
+def piled(n: int, seed: int, share: float = 0.05) -> np.ndarray:
+    """Return two Gaussians of unit variance, a share of the second column set to its lower bound."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(2 * n, 2)) + np.repeat([[-2.0, -2.0], [2.0, 2.0]], n, axis=0)
+    x[generator.random(2 * n) < share, 1] = -5.0
+    return x
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_values_piled_at_a_bound_are_a_few_pieces_that_all_stand(seed: int) -> None:
+    found = fit_clusters(make_surface(piled(6000, seed), 0.45, 6.0, seed, half=5.0))
+    assert 2 <= found.count <= 6
+    assert found.significance.min() >= CLEAR
+    assert (found.share_privacy < found.shares).all()
+    for centre in ([-2, -2], [2, 2]):
+        assert np.linalg.norm(found.centres - centre, axis=1).min() < 0.6
+    plain = make_surface(piled(6000, seed, 0.0), 0.45, 6.0, seed, half=5.0)
+    assert fit_clusters(plain).count == 2
+
+
+def test_a_cluster_that_says_nothing_does_not_stand() -> None:
+    sketch, prior, clusters = some_fit()
+    fit = refit(sketch, prior, clusters)
+    assert stands(sketch, fit)
+    twice = Clusters(
+        np.append(fit.clusters.weights, 1e-4),
+        np.vstack([fit.clusters.centres, fit.clusters.centres[:1]]),
+        fit.clusters.log_widths,
+    )
+    assert not stands(sketch, evaluate(sketch, prior, twice)[0])
+
+
+def test_the_number_is_limited_and_a_place_can_be_given_up() -> None:
+    x, _ = three(2, 3000, 2)
+    surface = make_surface(x, 0.8, 5.0, 2)
+    sketch, middle, spread = pilot_of(surface)
+    prior = Prior(middle, spread, axis_freedom=0.2)
+    found = candidates(surface, sketch, prior)
+    fit, evidence, threshold = fit_unknown(sketch, prior, found, 0.03, most=2)
+    assert fit.clusters.count == 2
+    assert evidence > threshold
+    _, place, _ = clearest(sketch, found, fit)
+    other, elsewhere, _ = clearest(sketch, found, fit, place[None])
+    wide = np.exp(fit.clusters.log_widths)
+    assert np.linalg.norm((elsewhere - place) / wide) >= 2
+    assert other < evidence
 
 
 def test_the_pilot_finds_offset_and_scale() -> None:

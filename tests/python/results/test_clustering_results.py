@@ -95,7 +95,8 @@ def test_predict_takes_original_columns(result: Any) -> None:
 
 
 def test_shapes_of_clusters(result: Any, many: Any) -> None:
-    assert result.shapes.isna().all(axis=None)
+    for k in range(1, result.n_clusters + 1):
+        pd.testing.assert_frame_equal(result.shapes.loc[k], result.spread, check_names=False)
     own = many.shapes.to_numpy().reshape(2, 4, 4)
     assert (np.linalg.eigvalsh(own) > 0).all()
     mean = np.tensordot(many.mass.to_numpy(), own, axes=1)
@@ -110,7 +111,8 @@ def test_shapes_of_clusters(result: Any, many: Any) -> None:
     # A file written before clusters had shapes: the nearest centre in bandwidths, as then.
     old = {**stored, "clusters": {k: v for k, v in stored["clusters"].items() if k != "shapes"}}
     before = ClusteringResults.from_dict(old)
-    assert before.shapes.isna().all(axis=None)
+    common = before.shapes.to_numpy().reshape(2, 4, 4)
+    assert common == pytest.approx(np.stack([many.spread.to_numpy()] * 2))
     gap = (rows[:, None] - before.centres.to_numpy()) / before.facts.bandwidth
     plain = np.square(gap).sum(axis=2).argmin(axis=1)
     assert before.predict(rows).tolist() == (plain + 1).tolist()
