@@ -310,5 +310,10 @@ line_text <- function(x, digits) {
 # Spread of the response, by level where there are groups.
 spread_text <- function(x, digits) {
   spread <- width_text(unlist(x$residual_scale), kind_of(x, match(x$response, terms_of(x))), digits)
-  paste(if (is.null(x$by)) spread else paste(spread, "for", level_names(x)), collapse = ", ")
+  known <- is.finite(unlist(x$residual_scale))
+  spread[!known] <- "--"
+  if (is.null(x$by)) return(spread)
+  # The levels where nothing stands out of the noise come last, together.
+  none <- if (any(!known)) paste("nothing stands out for", paste(level_names(x)[!known], collapse = ", "))
+  paste(c(if (any(known)) paste(spread[known], "for", level_names(x)[known]), none), collapse = ", ")
 }
