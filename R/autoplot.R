@@ -51,7 +51,8 @@ autoplot.dp_modal_regression <- function(object, level = 0.95, ...) {
   groups <- groups_of(object)
   layers <- if (is_line(object)) {
     line_layers(do.call(rbind, lapply(groups, function(group) {
-      cbind(line_table(object, group, axes[[1L]]$range, level), group = panel_factor(object, group))
+      line <- finite_line(line_table(object, group, axes[[1L]]$range, level))
+      if (nrow(line)) cbind(line, group = panel_factor(object, group))
     })))
   } else {
     branch_layers(branch_table(at_level(object, level)))
@@ -119,6 +120,7 @@ branch_layers <- function(table) {
 }
 
 line_layers <- function(table) {
+  if (is.null(table)) return(NULL)
   table$piece <- table$group
   band_layers(table, ggplot2::aes(x = .data$x, y = .data$estimate, group = .data$piece))
 }
@@ -203,11 +205,19 @@ mode_rings <- function(x, columns, level) {
     data.frame(x = ring[, 1L], y = ring[, 2L], mode = k)
   }))
   points <- data.frame(x = at[, 1L], y = at[, 2L], mode = first$mode)
+  # Labels stay inside of the axes.
+  near_end <- function(name) {
+    range <- axis_of(x, name)$range
+    at[, name] > range[[2L]] - 0.06 * diff(range)
+  }
+  points$hjust <- ifelse(near_end(columns[[1L]]), 1.9, -0.9)
+  points$vjust <- ifelse(near_end(columns[[2L]]), 1.6, -0.6)
   list(
     ggplot2::geom_path(ggplot2::aes(group = .data$mode), data = rings, colour = mode_colour),
     ggplot2::geom_point(data = points, shape = 21L, colour = mode_colour, fill = ifelse(is_solid(first), mode_colour, "white")),
     ggplot2::geom_text(
-      ggplot2::aes(label = .data$mode), data = points, colour = mode_colour, fontface = "bold", hjust = -0.9, vjust = -0.6
+      ggplot2::aes(label = .data$mode, hjust = .data$hjust, vjust = .data$vjust), data = points, colour = mode_colour,
+      fontface = "bold"
     )
   )
 }

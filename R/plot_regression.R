@@ -24,7 +24,7 @@ plot.dp_modal_regression <- function(x, level = 0.95, main = NULL, xlab = NULL, 
   on.exit(graphics::par(old))
   for (k in seq_along(groups)) {
     map_panel(structure(list(), class = "dp_surface"), drawn_grid(grids[[k]], top), names, axes, colours, level, ...)
-    if (is_line(x)) draw_line(line_table(x, groups[[k]], axes[[1L]]$range, level)) else draw_branches(found, groups[[k]])
+    if (is_line(x)) draw_line(finite_line(line_table(x, groups[[k]], axes[[1L]]$range, level))) else draw_branches(found, groups[[k]])
     if (is_blank(grids[[k]])) graphics::text(mean(axes[[1L]]$range), mean(axes[[2L]]$range), blank_words, col = "grey40")
     if (!is.null(x$by)) graphics::mtext(paste(x$by, "=", groups[[k]]), side = 3L, line = 0.4, adj = 0, cex = 0.9)
     graphics::title(xlab = if (is.null(xlab)) axes[[1L]]$title else xlab)
@@ -103,7 +103,10 @@ line_table <- function(x, group, range, level) {
   data.frame(x = at, estimate = estimate, lower = estimate - half, upper = estimate + half)
 }
 
-draw_line <- function(line) draw_with_band(line$x, line$estimate, line$lower, line$upper, 1L)
+# A line without errors is the best of a search that found no maximum: not drawn.
+finite_line <- function(line) line[is.finite(line$lower), ]
+
+draw_line <- function(line) if (nrow(line)) draw_with_band(line$x, line$estimate, line$lower, line$upper, 1L)
 
 draw_with_band <- function(x, estimate, lower, upper, lty) {
   graphics::polygon(c(x, rev(x)), c(lower, rev(upper)), border = NA, col = grDevices::adjustcolor(mode_colour, 0.25))

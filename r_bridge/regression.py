@@ -55,7 +55,7 @@ def _predict(state: str, new: Any, what: str, level: float, certified_only: bool
 
 
 def _grid(state: str, points: int, group: Any = None) -> dict[str, Any]:
-    """Density of a level over its one predictor and the response, for pictures; NaN where nothing is known."""
+    """Density of a level over predictor and response, for pictures; NaN where nothing is known."""
     result = _regression_from(state)
     surface, _ = result.drawn(0 if group is None else result.levels.index(group))
     if surface is None:

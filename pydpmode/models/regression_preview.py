@@ -50,9 +50,9 @@ class RegressionPreview(PlanFacts):
         predictors' box) and the slopes of a level line with a `share` of the records about it, the others
         spread over the box, once the search has found it.
     by : str or None
-        Grouping column. The levels are released together, and each has a density of its own: noise, chances and
-        errors are then those of one level that holds an equal part of the n records, and the shares are of
-        that level's records; `n for .9` counts all records.
+        Grouping column. The levels are released together, and each has a density of its own: noise,
+        chances and errors are then those of one level that holds an equal part of the n records, and the
+        shares are of that level's records; `n for .9` counts all records.
     n_levels : int
         Number of levels, 1 without groups.
     """
@@ -84,7 +84,9 @@ class RegressionPreview(PlanFacts):
         lines = self.lines()
         whose = "the records" if self.by is None else "its level's records"
         if self.branches is not None:
-            lines.append(f"  a branch that holds this share of {whose} all along, well apart from the others:")
+            lines.append(
+                f"  a branch that holds this share of {whose} all along, well apart from the others:"
+            )
             lines += table_lines(self.branches, self.times)
         if self.line is not None:
             lines.append(f"  a level line with this share of {whose} about it, standard errors:")
@@ -150,7 +152,11 @@ def plan_regression(
         scale = plan.sensitivity.total / planning_mu(epsilon, budget.delta)
         return BranchPlan(_surface(asked, scale, count / levels), float(wide[-1]), stretch, rate)
 
-    line = _line_table(design, plan.noise_scale, per_level, float(wide[-1]), stretch) if kind == "linear" else None
+    line = (
+        _line_table(design, plan.noise_scale, per_level, float(wide[-1]), stretch)
+        if kind == "linear"
+        else None
+    )
     branches = None
     if line is None:
         steep = float(noise.gradient[-1, -1])

@@ -257,8 +257,9 @@ def numbers_of(cells: Cells) -> FloatArray:
     """Return each cell as a float64; NaN when it is not a decimal number, an infinity or a truth value.
 
     "true" and "false" in any case (pandas writes True, R writes TRUE) are 1 and 0, whatever stands in other
-    cells; "T", "F", "yes" and "no" are missing. Blanks around a number, a sign, "1e5", ".5", "5." and "inf" are fine; digit groups ("1_000",
-    "1,000"), hexadecimal numbers, units and words are missing. A number beyond float64 is infinite.
+    cells. Blanks around a cell, a sign, "1e5", ".5", "5." and "inf" are fine; digit groups ("1_000",
+    "1,000"), hexadecimal numbers, units and other words ("T", "yes") are missing. A number
+    beyond float64 is infinite.
     """
     pa = import_pyarrow()
     text = cells.gathered(cells.stop - cells.start <= LONGEST_NUMBER)

@@ -185,29 +185,6 @@ def test_preview_is_what_a_fit_then_shows(waves: pd.DataFrame) -> None:
         assert told == pytest.approx(float(said[f"y s.e. {source}"]), rel=0.5)
 
 
-@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
-def test_preview_with_groups_is_of_one_level(waves: pd.DataFrame, adjacency: str) -> None:
-    levels = ["one", "two", "three"]
-    rows = waves.assign(g=np.resize(levels, len(waves)))
-    study = dpm.PrivateData(
-        rows, bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-5), adjacency=adjacency, n_public=len(waves)
-    )
-    model = ModalRegression(study, "y", "x", by="g", levels=levels)
-    plan = model.preview(1.0)
-    assert (plan.by, plan.n_levels, plan.n) == ("g", 3, len(waves))
-    result = model.fit(1.0, seed=1)
-    assert isinstance(result.surface, GroupedSurface)
-    noises = [part.noise_sd for part in result.surface.surfaces]
-    # Released numbers of records are off by a few: so is the noise of each level's density.
-    assert plan.density_noise_sd == pytest.approx(float(np.median(noises)), rel=0.05)
-    assert plan.n_values == result.surface.privacy.n_values if hasattr(result.surface.privacy, "n_values") else True
-    assert plan.total_noise_sd == pytest.approx(result.surface.surfaces[0].total_sd, rel=1e-6)
-    text = str(plan)
-    assert "Plan for x, y by g:" in text
-    assert f"equal shares of 3 levels of g\n                  ({len(waves) / 3:,.0f} each" in text
-    assert "a branch that holds this share of its level's records" in text
-
-
 def test_preview_of_a_line_has_its_standard_errors(waves: pd.DataFrame) -> None:
     model = ModalRegression(waves, "y", "x", bounds=BOUNDS, kind="linear")
     plan = model.preview(1.0, 1e-5, spread={"y": 0.4})

@@ -10,11 +10,13 @@ import time
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pydpmode.errors import EmptyData, UnknownColumn, UnsupportedSource
+from pydpmode.models.density_modes import DensityModes
 from pydpmode.privacy import csv_records
 from pydpmode.privacy.sources import open_source
 
@@ -123,7 +125,10 @@ def written(rows):
     return text.getvalue().encode("utf-8", errors="surrogatepass")
 
 
-CELL = st.one_of(st.text(max_size=12), st.text(alphabet='",\r\n\t 1e', max_size=8), st.floats().map(repr))
+TRUTH = st.sampled_from(["True", "False", "TRUE", "false", " true", "Truthful"])
+CELL = st.one_of(
+    TRUTH, st.text(max_size=12), st.text(alphabet='",\r\n\t 1e', max_size=8), st.floats().map(repr)
+)
 
 
 @given(
@@ -262,6 +267,23 @@ def test_truth_values_alone_are_a_column_of_numbers(write, chunk, words):
     table = open_source(write(f"a,b\n1,{yes}\n2,{no}\n3,\n4,maybe\n5,{yes}\n"))
     assert table.kind("b") == "number"
     same(values(table, ["b"], rows=2), [1, 0, NAN, NAN, 1])
+
+
+@pytest.mark.parametrize("style", ["pandas", "R"])
+def test_a_table_with_truth_values_is_released_as_with_ones_and_zeros(tmp_path, style):
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"age": rng.normal(40, 10, 500), "member": rng.random(500) < 0.4})
+    words = rows.assign(member=rows["member"].map({True: "TRUE", False: "FALSE"})) if style == "R" else rows
+    words.to_csv(tmp_path / "words.csv", index=False)
+    rows.assign(member=rows["member"].astype(int)).to_csv(tmp_path / "numbers.csv", index=False)
+    bounds = {"age": (0, 100), "member": (0, 1)}
+    found = [
+        DensityModes(tmp_path / f"{name}.csv", bounds=bounds).fit(epsilon=2, delta=1e-5, seed=1)
+        for name in ("words", "numbers")
+    ]
+    assert found[0].n_modes
+    pd.testing.assert_frame_equal(found[0].modes, found[1].modes)
+    assert found[0].warnings == found[1].warnings
 
 
 def test_a_first_line_of_truth_values_is_no_header(write):
