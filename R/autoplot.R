@@ -51,12 +51,13 @@ autoplot.dp_modal_regression <- function(object, level = 0.95, ...) {
   groups <- groups_of(object)
   layers <- if (is_line(object)) {
     line_layers(do.call(rbind, lapply(groups, function(group) {
-      cbind(line_table(object, group, axes[[1L]]$range, level), group = panel_factor(object, group))
+      line <- finite_line(line_table(object, group, axes[[1L]]$range, level))
+      if (nrow(line)) cbind(line, group = panel_factor(object, group))
     })))
   } else {
     branch_layers(branch_table(at_level(object, level)))
   }
-  ggplot2::ggplot() + density_layers(object, groups, names) + layers + group_panels(object) + ggplot2::theme_bw() +
+  ggplot2::ggplot() + density_layers(object, groups) + layers + group_panels(object) + ggplot2::theme_bw() +
     axis_scales(axes) + ggplot2::theme(
       panel.grid = ggplot2::element_blank(), panel.spacing = ggplot2::unit(1.2, "lines")
     ) + ggplot2::ggtitle(picture_title(object), key_text(object, level))
@@ -64,19 +65,36 @@ autoplot.dp_modal_regression <- function(object, level = 0.95, ...) {
 
 panel_factor <- function(x, group) if (is.na(group)) factor("") else factor(group, level_names(x))
 
-# The released density of each level in its own panel, on one scale of colours.
-density_layers <- function(x, groups, names) {
+# The released density of each level in its own panel, on one scale of colours; blank where nothing is known.
+density_layers <- function(x, groups) {
   if (!isTRUE(x$has_surface)) return(NULL)
-  table <- do.call(rbind, lapply(groups, function(group) {
-    grid <- group_grid(x, group, names)
-    cbind(raster_table(grid), group = panel_factor(x, group))
-  }))
-  list(
+  grids <- lapply(groups, function(group) group_grid(x, group))
+  top <- top_of_scale(grids)
+  table <- do.call(rbind, Map(function(grid, group) {
+    out <- raster_table(grid)
+    out$density <- pmin(out$density, top)
+    cbind(out, group = panel_factor(x, group))
+  }, grids, groups))
+  c(list(
     ggplot2::geom_raster(
       ggplot2::aes(x = .data$x, y = .data$y, fill = .data$density), data = table, interpolate = TRUE
     ),
-    ggplot2::scale_fill_gradientn("density", colours = surface_palette(14L))
-  )
+    ggplot2::scale_fill_gradientn(
+      "density", colours = surface_palette(14L), limits = c(0, if (top > 0) top else 1), na.value = "transparent",
+      guide = if (top > 0) "colourbar" else "none"
+    )
+  ), blank_layer(x, grids, groups))
+}
+
+blank_layer <- function(x, grids, groups) {
+  blank <- vapply(grids, is_blank, NA)
+  if (!any(blank)) return(NULL)
+  table <- do.call(rbind, Map(function(grid, group) {
+    data.frame(x = mean(range(grid$axes[[1L]])), y = mean(range(grid$axes[[2L]])), group = panel_factor(x, group))
+  }, grids[blank], groups[blank]))
+  list(ggplot2::geom_text(
+    ggplot2::aes(x = .data$x, y = .data$y), data = table, label = blank_words, inherit.aes = FALSE, colour = "grey40", size = 3.2
+  ))
 }
 
 raster_table <- function(grid) {
@@ -102,6 +120,7 @@ branch_layers <- function(table) {
 }
 
 line_layers <- function(table) {
+  if (is.null(table)) return(NULL)
   table$piece <- table$group
   band_layers(table, ggplot2::aes(x = .data$x, y = .data$estimate, group = .data$piece))
 }
@@ -186,11 +205,19 @@ mode_rings <- function(x, columns, level) {
     data.frame(x = ring[, 1L], y = ring[, 2L], mode = k)
   }))
   points <- data.frame(x = at[, 1L], y = at[, 2L], mode = first$mode)
+  # Labels stay inside of the axes.
+  near_end <- function(name) {
+    range <- axis_of(x, name)$range
+    at[, name] > range[[2L]] - 0.06 * diff(range)
+  }
+  points$hjust <- ifelse(near_end(columns[[1L]]), 1.9, -0.9)
+  points$vjust <- ifelse(near_end(columns[[2L]]), 1.6, -0.6)
   list(
     ggplot2::geom_path(ggplot2::aes(group = .data$mode), data = rings, colour = mode_colour),
     ggplot2::geom_point(data = points, shape = 21L, colour = mode_colour, fill = ifelse(is_solid(first), mode_colour, "white")),
     ggplot2::geom_text(
-      ggplot2::aes(label = .data$mode), data = points, colour = mode_colour, fontface = "bold", hjust = -0.9, vjust = -0.6
+      ggplot2::aes(label = .data$mode, hjust = .data$hjust, vjust = .data$vjust), data = points, colour = mode_colour,
+      fontface = "bold"
     )
   )
 }

@@ -30,10 +30,11 @@ refuse_dots <- function(...) {
   given <- names(list(...))
   if (is.null(given)) given <- rep("", ...length())
   named <- given[nzchar(given)]
+  hint <- if ("device" %in% named) "; the device belongs to the data: give private_data(..., device = ) as data"
   abort(
     "InvalidArgument",
     if (length(named)) paste0("unknown argument", if (length(named) > 1L) "s", ": ", paste(named, collapse = ", "))
     else "an argument without a name is one too many",
-    "; see the help page for those there are"
+    if (is.null(hint)) "; see the help page for those there are" else hint
   )
 }

@@ -83,7 +83,8 @@ dp_modes <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL,
 #' Tells the cost and the noise of a release in the columns' units: nothing is read, nothing is charged.
 #'
 #' @inheritParams dp_modes
-#' @param n Number of records to plan for; the public number when `NULL`.
+#' @param n Number of records to plan for; the public number when `NULL`. With `by` each level is taken to hold an equal
+#'   part of them, and noise and errors are those of one level.
 #' @param spread Standard deviation of a mode's bump by coordinate, such as `c(age = 5)`; a tenth of the box when
 #'   `NULL`. In a regression: of the response about its branch, and of predictors taken as evenly spread, over all of
 #'   the box when `NULL`.

@@ -299,9 +299,13 @@ line_text <- function(x, digits) {
   k <- x$coefficients
   table <- cbind(Estimate = k$estimate, `Std. Error` = k$std_error, `z value` = k$estimate / k$std_error)
   rownames(table) <- coefficient_names(x)
+  lost <- !is.finite(k$std_error)
+  where <- if (is.null(x$by)) "" else paste(" for", paste(unique(k[[x$by]][lost]), collapse = ", "))
+  table[lost, ] <- NA
   c(
     "The line with the most density along it:",
-    utils::capture.output(print(table, digits = digits)),
+    utils::capture.output(print(table, digits = digits, na.print = "--")),
+    if (any(lost)) paste0("No line stands out", where, "."),
     if (any(x$coordinates$kind != "number")) "Dates and durations count in seconds, dates from 1970.", "",
     paste0("Spread around the line or the nearest branch: ", spread_text(x, digits))
   )
@@ -310,5 +314,10 @@ line_text <- function(x, digits) {
 # Spread of the response, by level where there are groups.
 spread_text <- function(x, digits) {
   spread <- width_text(unlist(x$residual_scale), kind_of(x, match(x$response, terms_of(x))), digits)
-  paste(if (is.null(x$by)) spread else paste(spread, "for", level_names(x)), collapse = ", ")
+  known <- is.finite(unlist(x$residual_scale))
+  spread[!known] <- "--"
+  if (is.null(x$by)) return(spread)
+  # The levels where nothing stands out of the noise come last, together.
+  none <- if (any(!known)) paste("nothing stands out for", paste(level_names(x)[!known], collapse = ", "))
+  paste(c(if (any(known)) paste(spread[known], "for", level_names(x)[known]), none), collapse = ", ")
 }

@@ -219,13 +219,16 @@ draw_points <- function(x, names, level) {
   halo_text(at[, 1L], at[, 2L], first$mode)
 }
 
+# Above and right of the points; below or left where that would be outside of the axes.
 halo_text <- function(x, y, labels) {
   cm <- graphics::par("cxy")
+  ends <- graphics::par("usr")
+  x <- x + ifelse(x > ends[[2L]] - 1.5 * cm[[1L]], -0.9, 0.9) * cm[[1L]]
+  y <- y + ifelse(y > ends[[4L]] - 1.2 * cm[[2L]], -0.6, 0.6) * cm[[2L]]
   for (angle in seq(0, 2 * pi, length.out = 9L)[-9L]) {
-    graphics::text(x + 0.08 * cm[[1L]] * cos(angle) + 0.9 * cm[[1L]], y + 0.08 * cm[[2L]] * sin(angle) + 0.6 * cm[[2L]], labels,
-                   col = "white", font = 2L)
+    graphics::text(x + 0.08 * cm[[1L]] * cos(angle), y + 0.08 * cm[[2L]] * sin(angle), labels, col = "white", font = 2L)
   }
-  graphics::text(x + 0.9 * cm[[1L]], y + 0.6 * cm[[2L]], labels, col = mode_colour, font = 2L)
+  graphics::text(x, y, labels, col = mode_colour, font = 2L)
 }
 
 mode_covariance <- function(x, k, names) {

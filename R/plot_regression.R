@@ -2,7 +2,8 @@
 #'
 #' The branches over the released density, with a band for their errors; branches that cannot be told from noise are
 #' dashed. Of a line (`kind = "linear"`) the line with its band, in their place. With one predictor; with a grouping column one panel
-#' per level, each over the density of its own level, all on one scale of colours.
+#' per level, each over the density of its own level, all on one scale of colours. The density is left blank at predictor
+#' values where it does not stand out of its noise: all of the panel for a level of next to no records.
 #'
 #' @param x A result of [dp_modal_regression()].
 #' @param level Coverage of the bands, pointwise.
@@ -15,15 +16,16 @@ plot.dp_modal_regression <- function(x, level = 0.95, main = NULL, xlab = NULL, 
   names <- c(unlist(x$predictors), x$response)
   axes <- lapply(names, function(name) axis_of(x, name))
   groups <- groups_of(x)
-  grids <- lapply(groups, function(group) group_grid(x, group, names))
-  top <- max(0, unlist(lapply(grids, function(grid) grid$density)))
+  grids <- lapply(groups, function(group) group_grid(x, group))
+  top <- top_of_scale(grids)
   colours <- if (top > 0) pretty(c(0, top), 12L)
   found <- at_level(x, level)
   old <- panel_layout(length(groups), axes, !is.null(x$by))
   on.exit(graphics::par(old))
   for (k in seq_along(groups)) {
-    map_panel(structure(list(), class = "dp_surface"), grids[[k]], names, axes, colours, level, ...)
-    if (is_line(x)) draw_line(line_table(x, groups[[k]], axes[[1L]]$range, level)) else draw_branches(found, groups[[k]])
+    map_panel(structure(list(), class = "dp_surface"), drawn_grid(grids[[k]], top), names, axes, colours, level, ...)
+    if (is_line(x)) draw_line(finite_line(line_table(x, groups[[k]], axes[[1L]]$range, level))) else draw_branches(found, groups[[k]])
+    if (is_blank(grids[[k]])) graphics::text(mean(axes[[1L]]$range), mean(axes[[2L]]$range), blank_words, col = "grey40")
     if (!is.null(x$by)) graphics::mtext(paste(x$by, "=", groups[[k]]), side = 3L, line = 0.4, adj = 0, cex = 0.9)
     graphics::title(xlab = if (is.null(xlab)) axes[[1L]]$title else xlab)
     graphics::title(ylab = if (is.null(ylab)) axes[[2L]]$title else ylab, line = label_width(axes[[2L]]) - 0.8)
@@ -51,10 +53,32 @@ one_predictor <- function(x, what) {
 # Names of the levels; one NA without a grouping column.
 groups_of <- function(x) if (is.null(x$by)) NA_character_ else level_names(x)
 
-# The released density of a level (or of all rows) on a grid; NULL where there is none.
-group_grid <- function(x, group, names) {
+# The released density of a level (or of all rows) on a grid, NaN where it does not stand out; NULL without a surface.
+group_grid <- function(x, group) {
   if (!isTRUE(x$has_surface)) return(NULL)
-  surface_grid(surface(x, group = if (!is.na(group)) group), 161, names)
+  call_python("regression_grid", state = x$state, points = 161, group = if (!is.na(group)) group_of(x, group))
+}
+
+blank_words <- "nothing stands out of the noise"
+
+is_blank <- function(grid) !is.null(grid) && !isTRUE(grid$known)
+
+# The highest density of the scale of colours. Levels with few records have densities of much noise: those whose
+# highest density is far less clear of its noise than that of the clearest level do not set the scale.
+top_of_scale <- function(grids) {
+  grids <- Filter(function(grid) isTRUE(grid$known), grids)
+  if (!length(grids)) return(0)
+  tops <- vapply(grids, function(grid) max(0, grid$density, na.rm = TRUE), 0)
+  noise <- vapply(grids, function(grid) grid$noise_sd, 0)
+  clear <- ifelse(noise > 0, tops / noise, Inf)
+  max(tops[clear >= max(clear) / 4])
+}
+
+# What is drawn of a grid: nothing where nothing is known, and the darkest colour above the scale.
+drawn_grid <- function(grid, top) {
+  if (is.null(grid) || is_blank(grid) || top <= 0) return(NULL)
+  grid$density[] <- pmin(pmax(grid$density, 0), top)
+  grid
 }
 
 label_width <- function(axis) 2.4 + 0.55 * max(nchar(axis$labels))
@@ -79,7 +103,10 @@ line_table <- function(x, group, range, level) {
   data.frame(x = at, estimate = estimate, lower = estimate - half, upper = estimate + half)
 }
 
-draw_line <- function(line) draw_with_band(line$x, line$estimate, line$lower, line$upper, 1L)
+# A line without errors is the best of a search that found no maximum: not drawn.
+finite_line <- function(line) line[is.finite(line$lower), ]
+
+draw_line <- function(line) if (nrow(line)) draw_with_band(line$x, line$estimate, line$lower, line$upper, 1L)
 
 draw_with_band <- function(x, estimate, lower, upper, lty) {
   graphics::polygon(c(x, rev(x)), c(lower, rev(upper)), border = NA, col = grDevices::adjustcolor(mode_colour, 0.25))

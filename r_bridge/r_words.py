@@ -29,6 +29,7 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     ("load_results()", "dp_read()"),
     ("preview()", "a preview"),
     ("a mapping {", "{"),
+    ("has dtype category", "is of type character or factor"),
     ("has no datetime dtype", "does not hold dates"),
     ("dtype", "type"),
     ("log=", "log()"),

@@ -361,7 +361,8 @@ class ModalRegression(SurfaceModel):
         Parameters
         ----------
         epsilon, delta, n
-            As in `DensityModes.preview`. With `by` it is that of one regression of all records.
+            As in `DensityModes.preview`. With `by` the n records are taken as equally many in each level, and
+            noise and errors are those of one level.
         spread : mapping of str to float, optional
             Of the response: standard deviation about its branch (a tenth of the box when omitted). Of a
             predictor: standard deviation of the records, taken as evenly spread (over all of the box).
@@ -384,6 +385,7 @@ class ModalRegression(SurfaceModel):
             kind=self._kind,
             rule=self._ask(study, coordinates, budget, 0, n=count)[1],
             rate=self._rate,
+            groups=self._groups,
         )
 
     @property

@@ -84,19 +84,24 @@ class PlanFacts:
         """Coordinates that are dates or durations."""
         return {c for c, kind in zip(self.columns, self.kinds, strict=False) if kind != "number"}
 
+    def _groups_text(self) -> str:
+        return ""
+
+    def _records_text(self) -> str:
+        return f"{self.n:,}; their released number"
+
     def lines(self) -> list[str]:
         """Return what every plan says, as lines of text."""
         widths = ", ".join(
             f"{c} {span_text(h) if c in self.times else f'{h:.4g}'}" for c, h in self.bandwidth.items()
         )
         return [
-            f"Plan for {', '.join(self.columns)}: nothing read, nothing charged",
+            f"Plan for {', '.join(self.columns)}{self._groups_text()}: nothing read, nothing charged",
             f"  cost            epsilon {self.epsilon:g}, delta {self.delta:g}",
             f"  budget          epsilon {self.epsilon_before:.4g} spent, {self.epsilon_after:.4g} after "
             f"this release, of {self.epsilon_budget:g}{'' if self.fits else '  DOES NOT FIT'}",
             f"  bandwidth       {widths} ({self.bandwidth_rule})",
-            f"  records         {self.n:,}; their released number would be off by "
-            f"{self.total_noise_sd:.3g} (sd)",
+            f"  records         {self._records_text()} would be off by {self.total_noise_sd:.3g} (sd)",
             f"  density noise   {self.density_noise_sd:.3g} (sd at any point)",
         ]
 

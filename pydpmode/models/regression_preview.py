@@ -20,6 +20,7 @@ from ..numerics.linear_modal import LinearModalFit, fit_linear_modes
 from ..numerics.spectral_surfaces import LatticeSurface, spectral_surface
 from ..numerics.surfaces import FloatArray
 from ..privacy.accounting import gaussian_mu
+from ..privacy.grouped_release import DeclaredLevels
 from ..privacy.private_data import PrivateData
 from .preview import PlanFacts, enough, spread_of, table_lines
 from .surface_design import SurfaceRequest
@@ -48,21 +49,47 @@ class RegressionPreview(PlanFacts):
         With kind="linear": standard errors, privacy and sampling, of the height (at the centre of the
         predictors' box) and the slopes of a level line with a `share` of the records about it, the others
         spread over the box, once the search has found it.
+    by : str or None
+        Grouping column. The levels are released together, and each has a density of its own: noise,
+        chances and errors are then those of one level that holds an equal part of the n records, and the
+        shares are of that level's records; `n for .9` counts all records.
+    n_levels : int
+        Number of levels, 1 without groups.
     """
 
     response: str
     branches: pd.DataFrame | None = None
     line: pd.DataFrame | None = None
+    by: str | None = None
+    n_levels: int = 1
+
+    @property
+    def n_per_level(self) -> float:
+        """Records of each level, taken as equal; all of them without groups."""
+        return self.n / self.n_levels
+
+    def _groups_text(self) -> str:
+        return "" if self.by is None else f" by {self.by}"
+
+    def _records_text(self) -> str:
+        if self.by is None:
+            return super()._records_text()
+        return (
+            f"{self.n:,}, taken as equal shares of {self.n_levels} levels of {self.by}\n"
+            f"{'':18}({self.n_per_level:,.0f} each: the noise and the table are of one level);\n"
+            f"{'':18}the released number of each"
+        )
 
     def __str__(self) -> str:
         lines = self.lines()
+        whose = "the records" if self.by is None else "its level's records"
         if self.branches is not None:
             lines.append(
-                "  a branch that holds this share of the records all along, well apart from the others:"
+                f"  a branch that holds this share of {whose} all along, well apart from the others:"
             )
             lines += table_lines(self.branches, self.times)
         if self.line is not None:
-            lines.append("  a level line with this share of the records about it, standard errors:")
+            lines.append(f"  a level line with this share of {whose} about it, standard errors:")
             lines += table_lines(self.line, set())
         return "\n".join(lines)
 
@@ -79,6 +106,7 @@ def plan_regression(
     kind: str,
     rule: str,
     rate: float,
+    groups: DeclaredLevels | None = None,
 ) -> RegressionPreview:
     """Return the preview of a modal regression. Reads no row and charges nothing.
 
@@ -100,27 +128,35 @@ def plan_regression(
         Words for the bandwidth.
     rate : float
         False-branch rate.
+    groups : DeclaredLevels, optional
+        Levels that are released together, each taken to hold an equal part of the records.
     """
+    levels = 1 if groups is None else groups.count
+    per_level = n / levels
     request = ask(budget, n)
     design = request.design()
     wide = spread_of(spread, design)
     widths = (design.upper - design.lower)[:-1]
     named = np.array([name in spread for name in design.columns[:-1]])
     stretch = np.where(named, np.clip(math.sqrt(12) * wide[:-1], 1e-6 * widths, widths), widths)
-    plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta)
+    plan = study.plan(design, epsilon=budget.epsilon, delta=budget.delta, groups=levels)
     noise = spectral_surface(
         design,
         np.zeros(design.n_pairs, dtype=complex),
-        plan.noise_scale**2 / (design.pair_weights * n**2),
-        float(n),
+        plan.noise_scale**2 / (design.pair_weights * per_level**2),
+        per_level,
     ).noise
 
     def planned(epsilon: float, count: float) -> BranchPlan:
         asked = ask(replace(budget, epsilon=epsilon), round(count))
         scale = plan.sensitivity.total / planning_mu(epsilon, budget.delta)
-        return BranchPlan(_surface(asked, scale, count), float(wide[-1]), stretch, rate)
+        return BranchPlan(_surface(asked, scale, count / levels), float(wide[-1]), stretch, rate)
 
-    line = _line_table(design, plan.noise_scale, n, float(wide[-1]), stretch) if kind == "linear" else None
+    line = (
+        _line_table(design, plan.noise_scale, per_level, float(wide[-1]), stretch)
+        if kind == "linear"
+        else None
+    )
     branches = None
     if line is None:
         steep = float(noise.gradient[-1, -1])
@@ -142,6 +178,8 @@ def plan_regression(
         response=design.columns[-1],
         branches=branches,
         line=line,
+        by=None if groups is None else groups.column,
+        n_levels=levels,
     )
 
 
@@ -186,7 +224,7 @@ def _branch_table(
 
 
 def _line_table(
-    design: Design, noise_scale: float, n: int, spread: float, stretch: FloatArray
+    design: Design, noise_scale: float, n: float, spread: float, stretch: FloatArray
 ) -> pd.DataFrame:
     """Return the standard errors of a level line through the middle of the box, by its share of the records.
 
@@ -202,7 +240,7 @@ def _line_table(
     level[0] = float((design.lower + design.upper)[-1] / 2)
     rows = []
     for share in LINE_SHARES:
-        surface = spectral_surface(design, share * phi, variance, float(n))
+        surface = spectral_surface(design, share * phi, variance, n)
         if not isinstance(surface, LatticeSurface):
             raise InvalidArgument("kind='linear' takes one or two predictors")
         rows.append(_line_row(fit_linear_modes(surface, design.dimension - 1, near=level), design))

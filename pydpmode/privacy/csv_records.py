@@ -42,7 +42,9 @@ LONGEST_NUMBER = 512
 _SHORT = 40
 _SHORT_NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
 _ANY_NUMBER = r"^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity))$"
-_NUMBER = re.compile(_ANY_NUMBER[:-1].encode())
+# Truth values as pandas and R write them, in any case.
+_TRUTH_WORDS = {"^(?i:true)$": 1.0, "^(?i:false)$": 0.0}
+_NUMBER = re.compile(rf"{_ANY_NUMBER[1:-1]}|(?i:true|false)".encode())
 _DATE_TIME = (
     r"^(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
     r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
@@ -246,16 +248,18 @@ def _unquoted(cell: bytes) -> bytes:
 
 
 def is_number(cell: bytes) -> bool:
-    """Whether a cell is a number by the grammar of `numbers_of`, or "nan"."""
+    """Whether a cell is a number or a truth value by the grammar of `numbers_of`, or "nan"."""
     text = cell.strip()
     return text.lower() == b"nan" or _NUMBER.fullmatch(text) is not None
 
 
 def numbers_of(cells: Cells) -> FloatArray:
-    """Return each cell as a float64; NaN when it is not a decimal number, an infinity or empty.
+    """Return each cell as a float64; NaN when it is not a decimal number, an infinity or a truth value.
 
-    Blanks around a number, a sign, "1e5", ".5", "5." and "inf" are fine; digit groups ("1_000",
-    "1,000"), hexadecimal numbers, units and words are missing. A number beyond float64 is infinite.
+    "true" and "false" in any case (pandas writes True, R writes TRUE) are 1 and 0, whatever stands in other
+    cells. Blanks around a cell, a sign, "1e5", ".5", "5." and "inf" are fine; digit groups ("1_000",
+    "1,000"), hexadecimal numbers, units and other words ("T", "yes") are missing. A number
+    beyond float64 is infinite.
     """
     pa = import_pyarrow()
     text = cells.gathered(cells.stop - cells.start <= LONGEST_NUMBER)
@@ -268,6 +272,8 @@ def numbers_of(cells: Cells) -> FloatArray:
         long = rest & _as_mask(pa.compute.match_substring_regex(text, _ANY_NUMBER))
         for i in np.flatnonzero(long).tolist():
             out[i] = float(_cell_bytes(text, i))
+        for word, value in _TRUTH_WORDS.items():
+            out[rest & _as_mask(pa.compute.match_substring_regex(text, word))] = value
     return out
 
 

@@ -81,7 +81,8 @@ class FileGuard:
 class CsvTable(BaseTable):
     """A CSV file with a header line. Every column can be read, as numbers unless named a datetime.
 
-    A cell that is not a number (a datetime, for those) is missing, and so is a record with too
+    "true" and "false", in any case, are the numbers 1 and 0. Any other cell that is not a number (a datetime,
+    for those) is missing, and so is a record with too
     few or too many fields: it keeps its place. See `csv_records` for what a record is.
     """
 

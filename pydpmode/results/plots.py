@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import InvalidArgument, MissingDependency, UnknownColumn
 from ..numerics.surfaces import FloatArray, Surface
 from .coordinates import Coordinate
+from .mode_labels import number_mode
 from .number_text import plain, shorten, time_unit
 from .trace_plots import PAIRS_TITLE, TRACE_PAIRS_TITLE, draw_trace
 
@@ -326,10 +327,8 @@ def _draw_mode(view: _View, ax: Axes, number: int, small: bool) -> None:
         zorder=5,
     )
     if not small:
-        text = ax.annotate(
-            str(number + 1), (x, y), (8, 7), textcoords="offset points", color=_MODE, weight="bold", zorder=6
-        )
-        text.set_path_effects(halo)
+        ends = (view.limits(0), view.limits(1))
+        number_mode(ax, number + 1, (x, y), view.modes()[number], ends, _MODE).set_path_effects(halo)
 
 
 def _ellipse_styles(view: _View) -> list[tuple[str, str]]:

@@ -262,6 +262,9 @@ def _draw_branches(
 def _draw_line(
     fit: LinearModalFit, ax: Axes, points: FloatArray, x: FloatArray, y_scale: Any, level: float
 ) -> None:
+    if not fit.converged:
+        # The best of a search that found no maximum: it has no errors and must not be used.
+        return
     estimate, error = fit.predict(points)
     reach = normal_quantile(level) * error
     ax.plot(

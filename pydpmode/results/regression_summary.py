@@ -213,7 +213,8 @@ def _diagnostic_facts(result: ModalRegressionResults) -> tuple[list[tuple[str, s
         ("Points of the grid", str(facts["grid_points"])),
     ]
     right = [
-        ("False-branch rate", plain(facts["false_branch_rate"], 3)),
+        # A line is not tested against noise: the rate is of branches alone.
+        *([] if result.linear else [("False-branch rate", plain(facts["false_branch_rate"], 3))]),
         ("Noise sd of the density", f"{sd:.3g}" if math.isfinite(sd := result.facts.noise_sd) else "--"),
         ("Negative mass", "--" if negative is None else f"{negative:.3g}"),
     ]

@@ -23,6 +23,13 @@ test_that("regressions and clusters are drawn with ggplot2", {
   fill <- split(built$data[[1]]$fill, built$data[[1]]$PANEL)
   expect_identical(lengths(fill, use.names = FALSE), c(161L, 161L) * 161L)
   expect_false(identical(fill[[1]], fill[[2]]))
+  empty <- suppressWarnings(dp_modal_regression(
+    y ~ x, curves, box, 2, 1e-5, by = "site", levels = c("north", "west"), seed = 1
+  ))
+  built <- drawn(ggplot2::autoplot(empty))
+  fill <- split(built$data[[1]]$fill, built$data[[1]]$PANEL)
+  expect_true(length(unique(fill[[1]])) > 100L)
+  expect_identical(unique(fill[[2]]), "transparent")
   line <- dp_modal_regression(y ~ x, curves, box, 2, 1e-5, kind = "linear", seed = 1)
   ends <- utils::tail(drawn(ggplot2::autoplot(line))$data, 1)[[1]]
   expect_equal(diff(range(ends$y)) / diff(range(ends$x)), abs(coef(line)[["x"]]))

@@ -62,6 +62,9 @@ test_that("subset, weights and na.action are refused with the reason, before the
   expect_error(again(weights = no_such_thing), "max_weight", class = "dpmode_InvalidArgument")
   expect_error(again(na.action = na.omit), "counts nothing", class = "dpmode_InvalidArgument")
   expect_error(again(bandwith = 1), "unknown argument: bandwith", class = "dpmode_InvalidArgument")
+  expect_error(again(device = "cuda"), "give private_data(..., device = ) as data", fixed = TRUE, class = "dpmode_InvalidArgument")
+  words <- data.frame(x = rep(c("a", "b"), 50))
+  expect_error(dp_modes(~x, words, list(x = c(0, 1)), 1, 1e-5), "character", class = "dpmode_NonNumericColumn")
 })
 
 test_that("formulas that would need the data are refused", {

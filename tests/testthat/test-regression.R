@@ -162,8 +162,8 @@ test_that("each level has its surface, and the picture draws each", {
   expect_true(north[1] > 5 * north[2] && south[2] > 5 * south[1])
   expect_error(surface(fit, group = "west"), "one of north, south", class = "dpmode_NoSurface")
   expect_error(surface(curve_fit(), group = "north"), "by", class = "dpmode_InvalidArgument")
-  north_grid <- dpmode:::group_grid(fit, "north", c("dose", "reply"))
-  south_grid <- dpmode:::group_grid(fit, "south", c("dose", "reply"))
+  north_grid <- dpmode:::group_grid(fit, "north")
+  south_grid <- dpmode:::group_grid(fit, "south")
   expect_identical(dim(north_grid$density), c(161L, 161L))
   expect_false(identical(north_grid$density, south_grid$density))
 })
@@ -214,4 +214,57 @@ test_that("print says which branches are told from noise, as the summary does", 
   expect_output(print(wages), " branch +mass +certified\n +1 .* yes")
   by <- crossing_fit()
   expect_identical(dpmode:::branch_shares(by)$certified, c("yes", "yes"))
+})
+
+nearly_empty <- function(...) {
+  need_python()
+  table <- curves()
+  table$g <- rep(c("one", "two"), length.out = nrow(table))
+  suppressWarnings(dp_modal_regression(
+    y ~ x, table, curve_bounds, 2, 1e-5, by = "g", levels = c("one", "two", "none"), seed = 1, ...
+  ))
+}
+
+test_that("a level without records is blank, and does not set the scale of colours", {
+  fit <- nearly_empty()
+  grids <- lapply(level_names(fit), function(level) group_grid(fit, level))
+  expect_identical(vapply(grids, is_blank, NA), c(FALSE, FALSE, TRUE))
+  expect_true(all(is.nan(grids[[3L]]$density)))
+  top <- top_of_scale(grids)
+  expect_identical(top, max(grids[[1L]]$density, grids[[2L]]$density, na.rm = TRUE))
+  # Beside the noise of the empty level the densities of the others would not be seen.
+  expect_gt(max(predict(surface(fit, group = "none"), data.frame(x = seq(0, 1, 0.05), y = 1))$noise.sd), top)
+  expect_null(drawn_grid(grids[[3L]], top))
+  expect_identical(dim(drawn_grid(grids[[1L]], top)$density), c(161L, 161L))
+  file <- tempfile(fileext = ".pdf")
+  grDevices::pdf(file)
+  expect_identical(plot(fit), fit)
+  grDevices::dev.off()
+  # A level of much noise, little of which stands out, does not set the scale either.
+  rough <- list(known = TRUE, density = matrix(c(40, NaN), 1L), noise_sd = 10)
+  expect_identical(top_of_scale(c(grids, list(rough))), top)
+  expect_identical(max(drawn_grid(rough, top)$density, na.rm = TRUE), top)
+  expect_identical(top_of_scale(grids[3L]), 0)
+})
+
+test_that("what is not known is not printed as NaN", {
+  fit <- nearly_empty()
+  expect_match(paste(format(fit), collapse = " "), "nothing stands out for none")
+  expect_false(any(grepl("NaN", format(fit))))
+  line <- nearly_empty(kind = "linear")
+  expect_false(any(grepl("NaN", format(line))))
+  expect_match(paste(format(line), collapse = " "), "No line stands out for none")
+  expect_false(any(grepl("False-branch", capture.output(print(summary(line))))))
+  expect_identical(nrow(finite_line(line_table(line, "none", c(0, 1), 0.95))), 0L)
+  expect_gt(nrow(finite_line(line_table(line, "one", c(0, 1), 0.95))), 0L)
+})
+
+test_that("a preview with groups is of one level", {
+  need_python()
+  table <- curves()
+  table$g <- "one"
+  study <- private_data(table, curve_bounds, dp_budget(1, 1e-5))
+  text <- paste(format(preview_regression(y ~ x, study, epsilon = 0.5, by = "g", levels = c("one", "two"))), collapse = "\n")
+  expect_match(text, "equal shares of 2 levels of g")
+  expect_match(text, "its level's records")
 })

@@ -10,11 +10,13 @@ import time
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pydpmode.errors import EmptyData, UnknownColumn
+from pydpmode.errors import EmptyData, UnknownColumn, UnsupportedSource
+from pydpmode.models.density_modes import DensityModes
 from pydpmode.privacy import csv_records
 from pydpmode.privacy.sources import open_source
 
@@ -123,7 +125,10 @@ def written(rows):
     return text.getvalue().encode("utf-8", errors="surrogatepass")
 
 
-CELL = st.one_of(st.text(max_size=12), st.text(alphabet='",\r\n\t 1e', max_size=8), st.floats().map(repr))
+TRUTH = st.sampled_from(["True", "False", "TRUE", "false", " true", "Truthful"])
+CELL = st.one_of(
+    TRUTH, st.text(max_size=12), st.text(alphabet='",\r\n\t 1e', max_size=8), st.floats().map(repr)
+)
 
 
 @given(
@@ -186,6 +191,14 @@ NUMBER_CELLS = {
     "1" + "0" * 45 + "e-45": 1.0,
     "0.1000000000000000055511151231257827021181583404541015625": 0.1,
     "179769313486231570814527423731704356798070e267": 1.797693134862315708e308,
+    "True": 1.0,
+    "False": 0.0,
+    "TRUE": 1.0,
+    "FALSE": 0.0,
+    "true": 1.0,
+    "fAlSe": 0.0,
+    " true ": 1.0,
+    '"False"': 0.0,
 }
 MISSING_CELLS = [
     *(
@@ -216,7 +229,12 @@ MISSING_CELLS = [
         "+-3",
         "nan(ab)",
         "infin",
-        "True",
+        "T",
+        "F",
+        "yes",
+        "truee",
+        "+true",
+        "True False",
         "٣",
         "½",
         "1\u00a0",
@@ -241,6 +259,36 @@ def test_cells_are_numbers_or_missing(write):
 def test_a_cell_reads_the_same_whatever_is_beside_it(write, cell):
     alone = values(open_source(write(f"a,b\n{quoted(cell)},1\n")), ["a"])
     same(alone, NUMBER_CELLS.get(cell, NAN))
+
+
+@pytest.mark.parametrize("words", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
+def test_truth_values_alone_are_a_column_of_numbers(write, chunk, words):
+    yes, no = words
+    table = open_source(write(f"a,b\n1,{yes}\n2,{no}\n3,\n4,maybe\n5,{yes}\n"))
+    assert table.kind("b") == "number"
+    same(values(table, ["b"], rows=2), [1, 0, NAN, NAN, 1])
+
+
+@pytest.mark.parametrize("style", ["pandas", "R"])
+def test_a_table_with_truth_values_is_released_as_with_ones_and_zeros(tmp_path, style):
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"age": rng.normal(40, 10, 500), "member": rng.random(500) < 0.4})
+    words = rows.assign(member=rows["member"].map({True: "TRUE", False: "FALSE"})) if style == "R" else rows
+    words.to_csv(tmp_path / "words.csv", index=False)
+    rows.assign(member=rows["member"].astype(int)).to_csv(tmp_path / "numbers.csv", index=False)
+    bounds = {"age": (0, 100), "member": (0, 1)}
+    found = [
+        DensityModes(tmp_path / f"{name}.csv", bounds=bounds).fit(epsilon=2, delta=1e-5, seed=1)
+        for name in ("words", "numbers")
+    ]
+    assert found[0].n_modes
+    pd.testing.assert_frame_equal(found[0].modes, found[1].modes)
+    assert found[0].warnings == found[1].warnings
+
+
+def test_a_first_line_of_truth_values_is_no_header(write):
+    with pytest.raises(UnsupportedSource, match="no header line"):
+        open_source(write("True,False\nFalse,True\n"))
 
 
 def test_an_older_arrow_that_reads_fewer_spellings_gives_the_same(write, monkeypatch):

@@ -223,6 +223,25 @@ def test_bad_requests_are_refused(wages: DensityModesResults, five_columns: Dens
     assert pyplot.get_fignums() == []
 
 
+@pytest.mark.parametrize("corner", [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
+def test_the_number_of_a_mode_at_a_bound_stays_inside_the_axes(
+    wages: DensityModesResults, corner: tuple[float, float]
+) -> None:
+    lower, upper = (np.asarray(end) for end in (wages.facts.lower, wages.facts.upper))
+    locations = wages.mode_set.locations.copy()
+    locations[0] = lower + np.array(corner) * (upper - lower)
+    modes = dataclasses.replace(wages.mode_set, locations=locations)
+    figure = modes_figure(dataclasses.replace(wages, mode_set=modes))
+    figure.canvas.draw()
+    ax = figure.axes[0]
+    first = next(text for text in ax.texts if text.get_text() == "1")
+    inside, box = ax.get_window_extent(), first.get_window_extent()
+    assert inside.x0 <= box.x0
+    assert box.x1 <= inside.x1
+    assert inside.y0 <= box.y0
+    assert box.y1 <= inside.y1
+
+
 def test_a_missing_matplotlib_is_named(wages: DensityModesResults, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.import_module
 
