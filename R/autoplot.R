@@ -202,7 +202,7 @@ mode_rings <- function(x, columns, level) {
   first <- x$estimates[x$estimates$term == columns[[1L]], ]
   rings <- do.call(rbind, lapply(seq_len(nrow(at)), function(k) {
     ring <- ellipse(at[k, ], mode_covariance(x, k, columns), level)
-    data.frame(x = ring[, 1L], y = ring[, 2L], mode = k)
+    data.frame(x = ring[, 1L], y = ring[, 2L], mode = rep(k, nrow(ring)))
   }))
   points <- data.frame(x = at[, 1L], y = at[, 2L], mode = first$mode)
   # Labels stay inside of the axes.

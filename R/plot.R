@@ -236,8 +236,9 @@ mode_covariance <- function(x, k, names) {
   x$covariance[[k]][j, j, drop = FALSE]
 }
 
-# The boundary of a normal region of the given coverage, 181 points.
+# The boundary of a normal region of the given coverage, 181 points; none where the error is not known (at a bound).
 ellipse <- function(centre, covariance, level) {
+  if (!all(is.finite(covariance))) return(matrix(0, 0L, 2L))
   parts <- eigen(covariance, symmetric = TRUE)
   root <- parts$vectors %*% diag(sqrt(pmax(parts$values, 0)), length(centre))
   angle <- seq(0, 2 * pi, length.out = 181L)

@@ -137,3 +137,21 @@ test_that("errors speak of arguments as they are in R", {
   expect_match(said(dp_modal_regression(y ~ x, table, square, 1, 1e-5, by = "x")), "by = 'x' and levels = NULL")
   expect_match(said(dp_pca(~ x + y, table, square, 1, 1e-5, n_components = 1)), "or radius = 'private'")
 })
+
+test_that("modes at a bound, whose errors are not known, are drawn", {
+  need_python()
+  set.seed(1)
+  table <- data.frame(age = stats::rnorm(3000, 45, 12), member = as.double(stats::runif(3000) < 0.45))
+  fit <- dp_modes(~ age + member, table, list(age = c(15, 90), member = c(0, 1)), 2, 1e-6, seed = 1)
+  expect_false(all(is.finite(unlist(fit$covariance))))
+  file <- tempfile(fileext = ".pdf")
+  grDevices::pdf(file)
+  expect_identical(plot(fit), fit)
+  expect_identical(plot(fit, columns = "member"), fit)
+  grDevices::dev.off()
+  skip_if_not_installed("ggplot2")
+  built <- ggplot2::ggplot_build(ggplot2::autoplot(fit))
+  labels <- utils::tail(built$data, 1L)[[1L]]
+  expect_identical(labels$vjust > 0, labels$y > 0.9)
+  expect_s3_class(ggplot2::autoplot(fit, columns = "member"), "ggplot")
+})

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import pydpmode as dpm
+from pydpmode.errors import LowSignal
 from pydpmode.models.modal_regression import ModalRegression
 from pydpmode.results.grouped_surface import GroupedSurface
 
@@ -54,9 +55,30 @@ def test_preview_of_lines_with_groups_is_what_a_level_shows() -> None:
     rows = pd.DataFrame({"x": x, "y": y, "g": np.resize(["one", "two"], 4000)})
     model = ModalRegression(rows, "y", "x", bounds=BOUNDS, by="g", levels=["one", "two"], kind="linear")
     plan = model.preview(1.0, 1e-5, spread={"y": 0.4})
-    errors = model.fit(1.0, 1e-5, seed=1).std_errors.xs("x", level=-1)
+    fit = model.fit(1.0, 1e-5, seed=1)
+    # The rate of false branches says nothing of a line.
+    assert "False-branch rate" not in fit.summary().as_text()
+    errors = fit.std_errors.xs("x", level=-1)
     assert plan.line is not None
     assert "share of its level's records" in str(plan)
     for source in ("privacy", "sampling"):
         told = float(plan.line.loc[1.0, f"slope x s.e. {source}"])
         assert float(errors[source].mean()) == pytest.approx(told, rel=0.25)
+
+
+def test_a_level_without_a_line_is_drawn_without_one() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from pydpmode.results.regression_plots import regression_figure
+
+    generator = np.random.default_rng(1)
+    x = generator.uniform(0, 1, 3000)
+    y = 1.5 + 0.4 * generator.standard_normal(3000)
+    rows = pd.DataFrame({"x": x, "y": y, "g": "one"})
+    model = ModalRegression(rows, "y", "x", bounds=BOUNDS, by="g", levels=["one", "none"], kind="linear")
+    with pytest.warns(LowSignal, match="'none' holds"):
+        fit = model.fit(1.0, 1e-5, seed=1)
+    assert [line.converged for line in fit.linear] == [True, False]
+    one, none = regression_figure(fit).axes[:2]
+    assert any("modal line" in str(line.get_label()) for line in one.lines)
+    assert not any("modal line" in str(line.get_label()) for line in none.lines)
