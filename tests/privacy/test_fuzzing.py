@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from audits.fuzzers import FUZZERS
-from audits.fuzzing import Tally, attempt, parquet_bytes, read_or_refuse
+from audits.fuzzing import Tally, TooLong, attempt, parquet_bytes, read_or_refuse, time_limit
 
 INPUTS = {"fuzz CSV": 1500, "fuzz Parquet": 1200, "fuzz formulas": 4000, "fuzz commands": 500}
 
@@ -31,6 +31,15 @@ def test_damage_that_was_once_misread(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(parquet_bytes(r))
     assert read_or_refuse(path, r) is False
+
+
+def test_a_fuzzer_does_not_wait_for_ever() -> None:
+    def busy() -> bool:
+        while True:
+            pass
+
+    with pytest.raises(TooLong), time_limit(0.2):
+        busy()
 
 
 def test_a_fuzzer_sees_what_goes_wrong() -> None:
