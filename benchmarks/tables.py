@@ -38,8 +38,11 @@ STUDIES: tuple[tuple[str, ...], ...] = (
     ("clustering_tables.py", "gaussian"),
     ("private_pipeline.py",),
 )
-# What --quick leaves out besides: diffprivlib's PCA and the released radius take longest.
-QUICK = {"private_pipeline.py": ("--methods", "pipeline", "kmeans", "classes")}
+# What --quick leaves out besides, as it takes longest: ks::kms, diffprivlib's PCA and the released radius.
+QUICK = {
+    "mode_peers.py": ("--only", "mean_shift,sklearn,ladder,reference"),
+    "private_pipeline.py": ("--methods", "pipeline", "kmeans", "classes"),
+}
 
 
 def run(step: tuple[str, ...], quick: bool) -> None:
