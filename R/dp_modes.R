@@ -89,8 +89,9 @@ dp_modes <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL,
 #'   `NULL`. In a regression: of the response about its branch, and of predictors taken as evenly spread, over all of
 #'   the box when `NULL`.
 #' @return A list of class `dp_preview`: `density_noise_sd`, `epsilon_after`, `fits` and, for modes that hold a given
-#'   share of the records, `modes`: the chance that they are found, and their standard errors. In its place a
-#'   regression has `branches`, or with `kind = "linear"` the standard errors of a `line`. `as.data.frame()` takes it.
+#'   share of the records, `modes`: the chance that they are found, and their standard errors. For clusters these are
+#'   the fit's own, or with `centres = "modes"` those of modes. In its place a regression has `branches`, or with
+#'   `kind = "linear"` the standard errors of a `line`. `as.data.frame()` takes it.
 #' @examplesIf dpmode:::python_works()
 #' preview_modes(~ age + log(wage), dp_data("wages"),
 #'   bounds = list(age = c(15, 90), wage = c(1000, 300000)), resolution = c(age = 1),

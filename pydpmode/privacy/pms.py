@@ -26,7 +26,7 @@ from .grams_initialisation import draw_batch, draw_starts
 from .noise import discrete_gaussian, simulated_gaussian
 from .pms_plan import PmsPlan, PmsRequest
 
-PUBLIC_PREDICTORS = "The predictors are public: the guarantee covers the responses alone"
+PREDICTORS_NOTE = "The predictors are public: the guarantee covers the responses alone"
 
 Batch = NDArray[np.bool_] | None
 

@@ -35,7 +35,7 @@ from .grams_plan import GramsPlan, check_offered, plan_grams
 from .grouped_release import DeclaredLevels, group_sums
 from .ledger import Ledger
 from .noise import processors
-from .pms import PUBLIC_PREDICTORS, released_traces, run_pms
+from .pms import PREDICTORS_NOTE, released_traces, run_pms
 from .pms_plan import PmsPlan, PmsRequest
 from .preprocessing import Statistic
 from .progress import progress_bar
@@ -399,7 +399,7 @@ class PrivateData(PublicFacts):
         """
         self.check_grams()
         plan = request.plan(*self.box([request.response]), self.n_planning, BLOCK_ROWS)
-        told, where = (PUBLIC_PREDICTORS, *check_notes(notes)), [request.response]
+        told, where = (PREDICTORS_NOTE, *check_notes(notes)), [request.response]
         traces, spent = self._run_charged(
             plan, where, lambda rows: run_pms(plan, rows, seed), label, seed, told
         )

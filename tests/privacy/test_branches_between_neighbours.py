@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ import pandas as pd
 import pytest
 
 import pydpmode as dpm
+from audits.onlooker import ledger_text, progress_told, remove_ledger
 from pydpmode.errors import PydpmodeError
 from pydpmode.numerics.designs import LatticeDesign
-from pydpmode.privacy import private_data
 from pydpmode.privacy.private_data import PrivateData
 
 N = 60
@@ -54,52 +53,25 @@ def table() -> pd.DataFrame:
     )
 
 
-class Bar:
-    """Stands in for the progress bar and keeps what it was told."""
-
-    def __init__(self, log: list[Any]) -> None:
-        self.log = log
-
-    def update(self, rows: int) -> None:
-        self.log.append(rows)
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.log.append("closed")
-
-
 def seen(data: Any, mechanism: str, caplog: pytest.LogCaptureFixture, ledger: Path, **knobs: Any) -> str:
     """Return everything that one call shows besides the released numbers, as one text."""
-    told: list[Any] = []
     caplog.clear()
-    ledger.unlink(missing_ok=True)
-    ledger.with_name(ledger.name + ".head").unlink(missing_ok=True)
-
-    def bar(n_rows: int | None, wanted: bool | None) -> Bar:
-        # Where the number of rows is private nothing is shown, so nothing is told.
-        told.append((n_rows, wanted))
-        return Bar(told if n_rows is not None else [])
-
+    remove_ledger(ledger)
     shown: dict[str, Any] = {}
-    original = private_data.progress_bar
-    private_data.progress_bar = bar  # type: ignore[assignment]
-    try:
-        with caplog.at_level(logging.DEBUG), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                shown |= results(data, mechanism, ledger, knobs)
-            except PydpmodeError as problem:
-                shown["error"] = (type(problem).__name__, str(problem))
-    finally:
-        private_data.progress_bar = original
+    with (
+        progress_told() as told,
+        caplog.at_level(logging.DEBUG),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        try:
+            shown |= results(data, mechanism, ledger, knobs)
+        except PydpmodeError as problem:
+            shown["error"] = (type(problem).__name__, str(problem))
     shown["warnings"] = [(type(w.message).__name__, str(w.message)) for w in caught]
     shown["log"] = [(r.name, r.levelname, r.getMessage()) for r in caplog.records if "pydpmode" in r.name]
     shown["progress"] = told
-    text = ledger.read_text() if ledger.exists() else ""
-    # Identifiers are random, times are times, and both are in the checksums.
-    shown["ledger"] = re.sub(r'"(id|time|created|checksum)":"[^"]*"', "", text)
+    shown["ledger"] = ledger_text(ledger)
     return json.dumps(shown, default=repr, sort_keys=True)
 
 
