@@ -7,14 +7,9 @@ reticulate, and what it fits can be used on both sides without a copy of the row
 from __future__ import annotations
 
 import builtins
-import contextlib
 import functools
 import os
-import signal
-import socket
-import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +27,7 @@ from . import describe as tables
 from . import transforms
 from .door import dispatch_bytes
 from .handles import StaleHandle
+from .interrupts import Interrupts
 from .requests import handles
 
 PACKAGE = "dpmode"
@@ -80,7 +76,10 @@ class Bridge:
     """
 
     def __init__(self, interface: Any) -> None:
+        from rpy2.rinterface_lib import openrlib
+
         self._r = interface
+        self._interrupts = Interrupts(openrlib.rlib)
         self._guard = interface.evalr(_GUARD)
         # Kept here: R holds only a pointer to it.
         self._door = interface.rternalize(self._answer)
@@ -89,7 +88,9 @@ class Bridge:
         interface.evalr(f"{PACKAGE}:::use_door")(self._door)
 
     def _answer(self, request: Any) -> Any:
-        return self._r.ByteSexpVector(dispatch_bytes(np.asarray(request).data))
+        with self._interrupts.in_python():
+            reply = dispatch_bytes(np.asarray(request).data)
+        return self._r.ByteSexpVector(reply)
 
     def eval(self, text: str) -> Any:
         """Evaluate R code and return the R object. Conditions become exceptions and warnings."""
@@ -125,7 +126,7 @@ class Bridge:
         values = self._r.ListSexpVector([self.to_r(value) for _, value in items])
         names = self._r.StrSexpVector([name or "" for name, _ in items])
         arguments = self._r.evalr("function(x, n) { if (any(nzchar(n))) names(x) <- n; x }")(values, names)
-        with self._interruptible():
+        with self._interrupts.in_r():
             out = self._guard(function, arguments)
         reply = {str(name): item for name, item in zip(out.names, out, strict=True)}
         for item in reply["warnings"]:
@@ -176,36 +177,6 @@ class Bridge:
         if "dp_surface" in classes:
             return ReleasedSurface.from_dict(json.loads(state))
         return transforms.from_state(state)
-
-    @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C reach R code: a thread sets R's flag, since Python's handler waits for R to return."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        from rpy2.rinterface_lib import openrlib
-
-        here, there = socket.socketpair()
-        here.setblocking(False)
-
-        def watch() -> None:
-            while signals := there.recv(64):
-                if signal.SIGINT in signals:
-                    openrlib.rlib.R_interrupts_pending = 1
-
-        # Nothing for Python's own handler to do: R raises the condition, and the guard returns it.
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        previous = signal.set_wakeup_fd(here.fileno(), warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(previous)
-            here.close()
-            # Only when the watcher is gone: a late signal must not interrupt the next call.
-            watcher.join()
-            openrlib.rlib.R_interrupts_pending = 0
-            there.close()
 
 
 def _warn(classes: tuple[str, ...], message: str) -> None:

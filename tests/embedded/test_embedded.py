@@ -134,13 +134,27 @@ def test_a_private_table_opened_in_r_is_guarded_in_python(bridge: Bridge) -> Non
     assert from_r(bridge.call("ledger", study))["label"].tolist() == ["from R", "from Python"]
 
 
-def test_ctrl_c_reaches_r_code(bridge: Bridge, interruptible: None) -> None:
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        bridge.eval("repeat Sys.sleep(0.02)")
-    assert time.monotonic() - start < 10
-    assert from_r(bridge.eval("1 + 1")) == 2.0
+def press_ctrl_c(after: float) -> None:
+    threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+
+# Many moments: between two sleeps R calls back into Python, where an exception would be lost.
+@pytest.mark.parametrize("code", ["repeat Sys.sleep(0.003)", "repeat 1"])
+def test_ctrl_c_reaches_r_code(bridge: Bridge, interruptible: None, code: str) -> None:
+    for moment in range(20):
+        press_ctrl_c(0.05 + moment / 1000)
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            bridge.eval(code)
+        assert time.monotonic() - start < 10
+        assert from_r(bridge.eval("1 + 1")) == 2.0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_r_code_may_handle_an_interrupt(bridge: Bridge, interruptible: None) -> None:
+    press_ctrl_c(0.1)
+    handled = bridge.eval("tryCatch(repeat Sys.sleep(0.003), interrupt = function(e) 'handled')")
+    assert from_r(handled) == "handled"
 
 
 def test_ctrl_c_reaches_python_code_below_r(
