@@ -72,6 +72,11 @@ def edit(old: bytes, new: bytes) -> Callable[[list[bytes]], list[bytes]]:
     return lambda lines: [line.replace(old, new) for line in lines]
 
 
+def other_last_digit(line: bytes) -> bytes:
+    body, digit, end = line[:-4], line[-4:-3], line[-3:]
+    return body + (b"1" if digit == b"0" else b"0") + end
+
+
 # Five lines: the header, two charges, each released. Damage -> the line that is named.
 DAMAGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int]] = {
     "truncated in a line": (lambda lines: [*lines[:4], lines[4][:-9]], 5),
@@ -87,7 +92,7 @@ DAMAGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], int]] = {
     "epsilon edited": (edit(b'"epsilon":0.125', b'"epsilon":0.001'), 2),
     "budget edited": (edit(b'"epsilon":1.0', b'"epsilon":9.0'), 1),
     "label edited": (edit(b"look", b"Look"), 2),
-    "checksum edited": (lambda lines: [*lines[:2], lines[2][:-4] + b'0"}\n', *lines[3:]], 3),
+    "checksum edited": (lambda lines: [*lines[:2], other_last_digit(lines[2]), *lines[3:]], 3),
     "checksum removed": (lambda lines: [*lines[:4], lines[4].split(b',"checksum"')[0] + b"}\n"], 5),
     "blank line": (lambda lines: [*lines[:3], b"\n", *lines[3:]], 4),
     "Windows line ends": (edit(b"\n", b"\r\n"), 1),
@@ -110,7 +115,9 @@ class TestDamage:
     def test_damage_is_found_by_all_and_nothing_is_charged(self, written: Path, name: str) -> None:
         watching = opened(written)
         change, number = DAMAGES[name]
-        damaged = b"".join(change(written.read_bytes().splitlines(keepends=True)))
+        whole = written.read_bytes()
+        damaged = b"".join(change(whole.splitlines(keepends=True)))
+        assert damaged != whole
         written.write_bytes(damaged)
         expected = rf"line {number}\b.*Nothing was read"
         with pytest.raises(LedgerDamaged, match=expected):
