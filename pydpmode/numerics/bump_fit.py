@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .bump_mixtures import Bumps
 from .designs import LatticeDesign
-from .fourier_sums import ComplexArray
+from .fourier_sums import ComplexArray, half_lattice_on_grid, too_large_for_products
 from .mode_set import IntArray
 from .spectral_surfaces import LatticeSurface
 from .surfaces import FloatArray
@@ -145,6 +145,10 @@ class Sketch:
         dense = np.zeros((rows, int(np.prod(self.shape))), dtype=np.complex128)
         dense[:, self.flat] = coefficients
         value = dense.reshape(rows, *self.shape)
+        if too_large_for_products(self.grid, self.axes):
+            steps = [axis[-1] - axis[-2] for axis in self.axes]
+            angles = [step * points for step, points in zip(steps, self.grid, strict=True)]
+            return np.stack([half_lattice_on_grid(row, angles).ravel() for row in value])
         if self.dimension > 1:
             value = value @ self._phases[-1].T
         for axis in range(self.dimension - 2, 0, -1):

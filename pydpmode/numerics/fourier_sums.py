@@ -1,4 +1,4 @@
-"""Two sums that every spectral surface needs: over a separable lattice, and over a box."""
+"""Sums that spectral surfaces need: over a separable lattice, over a box, and on a grid of any size."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 from .surfaces import FloatArray
 
 ComplexArray = NDArray[np.complex128]
+
+# Entries of the largest matrix of phases of one coordinate; beyond it a grid is read by FINUFFT.
+LARGEST_PHASES = 8_000_000
+_POINTS_AT_ONCE = 4_000_000
+_TOLERANCE = 1e-10
 
 
 def contract_phases(
@@ -51,3 +56,35 @@ def box_factors(frequencies: FloatArray, a: FloatArray, b: FloatArray) -> Comple
         np.exp(-1j * frequencies * middle) * 2 * half * np.sinc(frequencies * half / np.pi),
         dtype=np.complex128,
     )
+
+
+def too_large_for_products(grid: Sequence[FloatArray], frequencies: Sequence[FloatArray]) -> bool:
+    """Return whether a matrix of phases of one coordinate would hold too many numbers."""
+    return max(x.size * w.size for x, w in zip(grid, frequencies, strict=True)) > LARGEST_PHASES
+
+
+def half_lattice_on_grid(dense: ComplexArray, angles: Sequence[FloatArray]) -> FloatArray:
+    """Return `Re sum_j c_j exp(-i j.a)` on a product grid by FINUFFT, to a relative 1e-10.
+
+    Parameters
+    ----------
+    dense : (J_1 + 1, 2 J_2 + 1, ...) complex array
+        Coefficients of a half lattice: first index from 0, the other ones from `-J_a`.
+    angles : d arrays
+        Axes of the grid, as angles: a period of the lattice is `2 pi`.
+    """
+    import finufft
+
+    d, half = dense.ndim, dense.shape[0] - 1
+    full = np.zeros((2 * half + 1, *dense.shape[1:]), dtype=np.complex128)
+    full[half:] = dense
+    transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
+    shape = tuple(a.size for a in angles)
+    out = np.empty(int(np.prod(shape, dtype=np.int64)))
+    for start in range(0, out.size, _POINTS_AT_ONCE):
+        index = np.unravel_index(np.arange(start, min(out.size, start + _POINTS_AT_ONCE)), shape)
+        points = [np.ascontiguousarray(a[i]) for a, i in zip(angles, index, strict=True)]
+        # One thread: the bits do not depend on the number of cores.
+        values = transform(*points, full, isign=-1, eps=_TOLERANCE, nthreads=1)
+        out[start : start + points[0].size] = values.real
+    return out.reshape(shape)

@@ -17,15 +17,18 @@ from numpy.typing import ArrayLike
 
 from ..errors import InvalidArgument, UnknownColumn
 from .designs import DEFAULT_CUT, Design, LatticeDesign, RandomDesign
-from .fourier_sums import ComplexArray, box_factors, contract_phases
+from .fourier_sums import (
+    ComplexArray,
+    box_factors,
+    contract_phases,
+    half_lattice_on_grid,
+    too_large_for_products,
+)
 from .kernels import squared_kernel_integrals
 from .surfaces import FieldNoise, FloatArray, Roughness
 
 # Working memory for one chunk of evaluation, in complex numbers (64 MB).
 _CHUNK = 4_000_000
-# Above this many phases along an axis a grid is read by a fast transform, to this accuracy.
-_LARGEST_PHASES = 8_000_000
-_GRID_TOLERANCE = 1e-10
 
 
 def as_points(points: FloatArray, dimension: int) -> FloatArray:
@@ -325,42 +328,23 @@ class LatticeSurface(SpectralSurface):
     def density_on_grid(self, axes: Sequence[FloatArray]) -> FloatArray:
         """Return the density on the product grid of `axes`, by one matrix product per coordinate."""
         lattice = self._lattice
-        largest = max(len(a) * w.size for a, w in zip(axes, lattice.axis_frequencies, strict=True))
-        if largest > _LARGEST_PHASES:
-            return self._grid_by_transform(axes)
+        axes = [np.asarray(axis, dtype=np.float64) for axis in axes]
+        if too_large_for_products(axes, lattice.axis_frequencies):
+            scale = 2 * np.pi / (lattice.sides * lattice.bandwidth)
+            angles = [(a - low) * s for a, low, s in zip(axes, lattice.lower, scale, strict=True)]
+            return np.asarray(self._constant + half_lattice_on_grid(self._dense, angles))
         value: ComplexArray = self._dense
         for axis in range(self.dimension - 1, 0, -1):
-            z = (np.asarray(axes[axis], dtype=np.float64) - lattice.lower[axis]) / lattice.bandwidth[axis]
+            z = (axes[axis] - lattice.lower[axis]) / lattice.bandwidth[axis]
             phase = np.exp(-1j * np.multiply.outer(lattice.axis_frequencies[axis], z))
             value = np.moveaxis(np.tensordot(value, phase, axes=([axis], [0])), -1, axis)
-        z = (np.asarray(axes[0], dtype=np.float64) - lattice.lower[0]) / lattice.bandwidth[0]
+        z = (axes[0] - lattice.lower[0]) / lattice.bandwidth[0]
         angle = np.multiply.outer(z, lattice.axis_frequencies[0])
         flat = value.reshape(value.shape[0], -1)
         grid = np.cos(angle) @ np.ascontiguousarray(flat.real) + np.sin(angle) @ np.ascontiguousarray(
             flat.imag
         )
         return np.asarray(self._constant + grid.reshape(len(axes[0]), *value.shape[1:]))
-
-    def _grid_by_transform(self, axes: Sequence[FloatArray]) -> FloatArray:
-        """Return the density on a grid by FINUFFT, for lattices too large for matrix products."""
-        import finufft
-
-        lattice, d = self._lattice, self.dimension
-        transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
-        full = np.zeros(tuple(int(2 * j + 1) for j in lattice.half_sizes), dtype=np.complex128)
-        full[int(lattice.half_sizes[0]) :] = self._dense
-        scale = 2 * np.pi / (lattice.sides * lattice.bandwidth)
-        angles = [
-            (np.asarray(a, float) - low) * s for a, low, s in zip(axes, lattice.lower, scale, strict=True)
-        ]
-        shape = tuple(len(a) for a in angles)
-        out = np.empty(int(np.prod(shape, dtype=np.int64)))
-        for start in range(0, out.size, _CHUNK):
-            index = np.unravel_index(np.arange(start, min(out.size, start + _CHUNK)), shape)
-            points = [np.ascontiguousarray(a[i]) for a, i in zip(angles, index, strict=True)]
-            values = transform(*points, full, isign=-1, eps=_GRID_TOLERANCE)
-            out[start : start + len(points[0])] = self._constant + values.real
-        return out.reshape(shape)
 
     def in_reading_units(self) -> LatticeSurface:
         """Return the same reading with the reading bandwidth as working unit, without useless frequencies.
@@ -516,13 +500,21 @@ class RandomFeatureSurface(SpectralSurface):
         return [(a, b) for a in range(self.dimension) for b in range(a, self.dimension)]
 
     @cached_property
-    def _tables(self) -> tuple[FloatArray, FloatArray]:
-        """Columns for value, gradient and Hessian, to be multiplied by cos and by sin of the phase."""
+    def _tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Columns for value, gradient and Hessian, to be multiplied by cos and by sin of the phase.
+
+        Third, the factors that the sums are to be multiplied by: in units far from 1 the columns would leave
+        the range of single precision. Powers of two change no digit.
+        """
         w, c = self._scaled_frequencies, self._coefficients
         cosine = [c.real, *(w.T * c.imag), *(-w[:, a] * w[:, b] * c.real for a, b in self._hessian_pairs)]
         sine = [c.imag, *(-w.T * c.real), *(-w[:, a] * w[:, b] * c.imag for a, b in self._hessian_pairs)]
+        tables = np.stack(cosine, axis=1), np.stack(sine, axis=1)
+        largest = np.max([np.abs(table).max(axis=0) for table in tables], axis=0)
+        factors = np.ldexp(1.0, np.frexp(largest)[1]) if self.single else np.ones_like(largest)
         kind = np.float32 if self.single else np.float64
-        return np.stack(cosine, axis=1).astype(kind), np.stack(sine, axis=1).astype(kind)
+        cosine, sine = ((table / factors).astype(kind) for table in tables)
+        return cosine, sine, factors
 
     def _numbers_per_point(self, degree: int) -> int:
         return 2 * self.design.n_pairs
@@ -531,9 +523,11 @@ class RandomFeatureSurface(SpectralSurface):
         d = self.dimension
         angle = (z * self._unit) @ self._scaled_frequencies.T
         width = {0: 1, 1: 1 + d, 2: 1 + d + len(self._hessian_pairs)}[degree]
-        cosine, sine = self._tables
+        cosine, sine, factors = self._tables
         angle = angle.astype(cosine.dtype, copy=False)
         values = np.cos(angle) @ cosine[:, :width] + np.sin(angle) @ sine[:, :width]
+        if self.single:
+            values = values * factors[:width]
         out = [values[:, 0]]
         if degree >= 1:
             out.append(values[:, 1 : 1 + d])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pydpmode.numerics import fourier_sums
 from pydpmode.numerics.bump_fit import BumpFit, Sketch, fit_bumps
 from pydpmode.numerics.bump_mixtures import Bumps, climb_bumps, gradient_responses, read_bumps
 from pydpmode.numerics.designs import LatticeDesign, RandomDesign
@@ -55,6 +56,18 @@ def test_fields_and_images_are_direct_sums(d: int) -> None:
     direct = (c @ np.exp(-1j * points[some] @ sketch.frequencies).T).real
     np.testing.assert_allclose(fields[:, some], direct, atol=1e-9)
     np.testing.assert_allclose(two_bumps(d).weights @ sketch.images(two_bumps(d)), sketch.phi, atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_fields_of_large_lattices_are_the_same(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sketch = Sketch.of(surface_of(two_bumps(d), d))
+    random = np.random.default_rng(2)
+    c = random.standard_normal((2, sketch.kept.size)) + 1j * random.standard_normal((2, sketch.kept.size))
+    by_products = sketch.fields(c)
+    monkeypatch.setattr(fourier_sums, "LARGEST_PHASES", 1)
+    monkeypatch.setattr(fourier_sums, "_POINTS_AT_ONCE", 1000)
+    monkeypatch.setattr(np, "tensordot", None)
+    np.testing.assert_allclose(sketch.fields(c), by_products, atol=1e-8)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pydpmode.errors import InvalidArgument, UnknownColumn
+from pydpmode.numerics import fourier_sums
 from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
 from pydpmode.numerics.feature_sums import feature_sum
 from pydpmode.numerics.kernel_surface import DirectKernelSurface
@@ -140,6 +142,18 @@ def test_the_grid_is_the_points(d: int) -> None:
     np.testing.assert_allclose(
         grid.ravel(), surface.density(mesh), rtol=0, atol=1e-12 * scale(4, BANDWIDTH[:d])
     )
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_grid_over_a_large_lattice_is_the_same(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    surface = lattice_of(records(d), 4)
+    axes = [np.linspace(LOWER[a], UPPER[a], 7 + a) for a in range(d)]
+    by_products = surface.density_on_grid(axes)
+    monkeypatch.setattr(fourier_sums, "LARGEST_PHASES", 1)
+    monkeypatch.setattr(fourier_sums, "_POINTS_AT_ONCE", 50)
+    by_transform = surface.density_on_grid(axes)
+    assert not np.array_equal(by_transform, by_products)
+    np.testing.assert_allclose(by_transform, by_products, rtol=0, atol=1e-8 * scale(4, BANDWIDTH[:d]))
 
 
 def test_many_points_in_chunks_are_each_point_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,6 +387,25 @@ def test_the_coarse_reading_is_the_surface_in_single_precision(order: int) -> No
     for exact, rough in zip(surface.derivatives(points), coarse.derivatives(points), strict=True):
         assert np.abs(rough - exact).max() < 2e-5 * np.abs(exact).max()
         assert not np.array_equal(rough, exact)
+
+
+@pytest.mark.parametrize("unit", [1e-15, 1e15])
+def test_the_coarse_reading_knows_units_beyond_single_precision(unit: float) -> None:
+    """Second derivatives of a density in five columns of units of 1e-15 are of the order of 1e105."""
+    plain = noisy(random_design(5, 900), 4)
+    scaled = replace(plain, design=rescaled(plain.design, unit), read_bandwidth=plain.read_bandwidth * unit)
+    points = cube(5, 40, seed=2)
+    found = coarse_reading(scaled).derivatives(points * unit)
+    for power, (one, other) in enumerate(zip(found, coarse_reading(plain).derivatives(points), strict=True)):
+        np.testing.assert_allclose(
+            one * unit ** (5 + power), other, rtol=1e-4, atol=1e-5 * np.abs(other).max()
+        )
+
+
+def rescaled(design: RandomDesign, unit: float) -> RandomDesign:
+    return replace(
+        design, lower=design.lower * unit, upper=design.upper * unit, bandwidth=design.bandwidth * unit
+    )
 
 
 def test_a_lattice_is_its_own_coarse_reading() -> None:
