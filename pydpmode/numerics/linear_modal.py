@@ -33,7 +33,8 @@ from ..budget import as_number, as_whole
 from ..errors import InvalidArgument
 from .fourier_sums import ComplexArray
 from .line_deconvolution import UnsmoothedHeight, unsmoothed_height
-from .plane_integral import JointSpectrum, PlaneIntegral, PlaneValue, Rectangle, interval_moments
+from .linear_scan import COARSER, scan_planes
+from .plane_integral import JointSpectrum, PlaneIntegral, PlaneValue, Rectangle
 from .spectral_surfaces import LatticeSurface
 from .surfaces import FloatArray
 
@@ -41,9 +42,6 @@ MAX_PREDICTORS = 2
 
 # (c, order) from smooth to sharp.
 KERNELS: tuple[tuple[float, int], ...] = ((1.0, 2), (1.0, 4), (0.85, 4), (0.75, 4), (0.75, 6))
-# The scan of planes: bandwidths of the reading, largest tilt in box diagonals, by number of predictors.
-_SCAN = {1: (1.0, 3.0), 2: (2.0, 1.5)}
-_SCAN_STEP = 0.8  # residual bandwidths between neighbouring planes of the scan
 _STARTS = 6
 _MARGIN = 3.5  # bandwidths beyond the box that the window and the response may reach
 _STRIPS = 12  # of the window, with two predictors
@@ -243,77 +241,41 @@ def _varies(surface: LatticeSurface, response: int) -> bool:
 
 
 def _refined_starts(joint: JointSpectrum, number: int) -> list[_Peak]:
-    planes = _scan(joint)[:number]
-    return [_refine(joint, plane) for plane in planes]
+    planes, wider = scan_planes(joint)
+    return [_refine(joint, plane, wider) for plane in planes[:number]]
 
 
 def _best_start(found: list[_Peak]) -> _Peak:
     """Return the highest peak; rivals of different tilt are compared at one residual bandwidth."""
     usable = [peak for peak in found if peak.converged] or found
     usable = sorted(usable, key=lambda peak: -peak.value.value)
-    rivals = [peak for peak in usable if peak.value.value >= _RIVAL * usable[0].value.value]
+    highest = usable[0].value.value
+    # Below zero where the release holds nothing but noise.
+    least = highest - (1 - _RIVAL) * abs(highest)
+    rivals = [peak for peak in usable if peak.value.value >= least]
     widest = max(peak.integral.residual_bandwidth for peak in rivals)
     return max(
         rivals, key=lambda peak: replace(peak.integral, residual_bandwidth=widest).at(peak.plane).value
     )
 
 
-def _scan(joint: JointSpectrum) -> list[FloatArray]:
-    """Return planes at local maxima of the objective on a public grid, highest first.
-
-    The grid is even: neighbours differ by less than a residual bandwidth at the edges of the box. Planes may
-    leave the torus here and come back at its other end; the refinement cuts such parts off.
-    """
-    wider, diagonals = _SCAN[joint.predictors]
-    h = joint.bandwidth * wider
-    kernel = np.exp(-0.5 * np.sum((joint.frequencies * h) ** 2, axis=1))
-    kept = kernel > 1e-4
-    w, v = joint.frequencies[kept, :-1], joint.frequencies[kept, -1]
-    half, span = joint.half_widths, float(joint.upper[-1] - joint.lower[-1])
-    base = kernel[kept] * joint.phi[kept] * np.exp(-1j * (w @ half))
-    rates, group = np.unique(v, return_inverse=True)
-    heights = np.linspace(0, span, math.ceil(span / (_SCAN_STEP * h[-1])) + 1)
-    waves = np.exp(-1j * np.outer(rates, heights))
-    tilts = [_tilts(diagonals * span / (2 * float(x)), _SCAN_STEP * float(h[-1] / x)) for x in half]
-    grid = np.empty((*(t.size for t in tilts), heights.size))
-    for place in itertools.product(*(range(t.size) for t in tilts)):
-        terms = base
-        for a, index in enumerate(place):
-            theta = w[:, a] + tilts[a][index] * v
-            terms = terms * interval_moments(theta, -float(half[a]), float(half[a]))[0]
-        by_rate = np.bincount(group, terms.real) + 1j * np.bincount(group, terms.imag)
-        grid[place] = np.real(by_rate @ waves)
-    order = _local_maxima(grid)
-    return [
-        np.array([joint.lower[-1] + heights[index[-1]], *(t[i] for t, i in zip(tilts, index, strict=False))])
-        for index in order
-    ]
-
-
-def _tilts(largest: float, step: float) -> FloatArray:
-    number = math.ceil(largest / step)
-    return np.linspace(-largest, largest, 2 * number + 1)
-
-
-def _local_maxima(grid: FloatArray) -> list[tuple[int, ...]]:
-    """Return the index of each node that no neighbour exceeds, highest first."""
-    padded = np.pad(grid, 1, constant_values=-np.inf)
-    peak = np.ones(grid.shape, dtype=np.bool_)
-    for offset in itertools.product((0, 1, 2), repeat=grid.ndim):
-        window = tuple(slice(o, o + n) for o, n in zip(offset, grid.shape, strict=True))
-        peak &= grid >= padded[window]
-    places = np.argwhere(peak)
-    order = np.argsort(-grid[peak], kind="stable")
-    return [tuple(int(i) for i in places[k]) for k in order]
-
-
 # -- climbing ----------------------------------------------------------------------------------------
 
 
-def _refine(joint: JointSpectrum, plane: FloatArray) -> _Peak:
-    """Climb from `plane`; window and residual bandwidth follow it until they fit it."""
-    h = joint.bandwidth
-    for _ in range(_ROUNDS):
+def _refine(joint: JointSpectrum, plane: FloatArray, wider: float = 1.0) -> _Peak:
+    """Climb from `plane`; window and residual bandwidth follow it until they fit it.
+
+    First with a kernel wider by the factor with which the plane was found, then with narrower ones.
+    """
+    while wider > 1.0:
+        plane = _climbed(joint, plane, wider, 1).plane
+        wider /= COARSER
+    return _climbed(joint, plane, 1.0, _ROUNDS)
+
+
+def _climbed(joint: JointSpectrum, plane: FloatArray, wider: float, rounds: int) -> _Peak:
+    h = wider * joint.bandwidth
+    for _ in range(rounds):
         s = math.sqrt(float(h[-1] ** 2 + np.sum((plane[1:] * h[:-1]) ** 2)))
         rectangles = tuple(_window(joint, plane))
         integral = PlaneIntegral(joint, s, rectangles, h[:-1])

@@ -240,6 +240,15 @@ def test_nothing_but_noise_is_said_to_be_uncertain_or_not_to_converge() -> None:
     assert not fit.converged or np.all(fit.standard_errors > 0.05)
 
 
+def test_peaks_below_zero_are_compared_as_any() -> None:
+    """Where one record lies under twenty times its noise, no plane need have a positive objective."""
+    found = [
+        fit_linear_modes(surface(contaminated(1, 14), [2.5, 12.0], noise=20.0, seed=seed), 1)
+        for seed in (46, 52)
+    ]
+    assert all(fit.objective < 0 and np.isfinite(fit.coefficients).all() for fit in found)
+
+
 def test_bad_input_is_refused() -> None:
     rows = contaminated(50, 14)
     plain = surface(rows, [0.5, 1.5])
