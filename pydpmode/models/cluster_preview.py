@@ -62,7 +62,7 @@ def cluster_table(
     def evidence(epsilon: float, count: float) -> list[float]:
         precision = (count / n * gaussian_mu(epsilon, budget.delta) / mu) ** 2
         clear, scatter = precision * energy, precision**2 * second / count
-        return [share * clear / math.sqrt(clear + share * scatter) for share in SHARES]
+        return [share * clear / math.sqrt(clear + share * scatter) if clear else 0.0 for share in SHARES]
 
     def above(epsilon: float, count: float) -> list[float]:
         return [z - needed for z in evidence(epsilon, count)]
@@ -107,9 +107,13 @@ def _errors(sketch: ClusterSketch, phase: FloatArray, wide: FloatArray) -> tuple
     # Well apart from others the centre is orthogonal to weight and width: sines against cosines.
     filters = _filter(sketch, wide)
     power = np.exp(-(wide**2) @ sketch.squares) * sketch.root**2
-    inverse = np.linalg.inv((sketch.frequencies * power) @ sketch.frequencies.T)
-    shares = np.array(SHARES)[:, None]
-    moves = np.sin(phase) @ (filters * sketch.frequencies).T @ inverse
-    privacy = np.sqrt(np.diag(inverse)) / shares
-    sampling = np.sqrt(np.mean(moves**2, axis=0) / (shares * sketch.n))
-    return privacy * sketch.unit, sampling * sketch.unit
+    information = (sketch.frequencies * power) @ sketch.frequencies.T
+    pulls = np.sin(phase) @ (filters * sketch.frequencies).T
+    # What the fit thinks of a centre before the release bounds its error where that says next to nothing.
+    prior = np.diag(Prior(sketch.middle, SCALE_SHARE * sketch.widths).centre_precision)
+    privacy, sampling = [], []
+    for share in SHARES:
+        inverse = np.linalg.inv(share**2 * information + prior)
+        privacy.append(np.sqrt(np.diag(inverse)))
+        sampling.append(np.sqrt(np.mean((pulls @ inverse) ** 2, axis=0) * share**3 / sketch.n))
+    return np.array(privacy) * sketch.unit, np.array(sampling) * sketch.unit

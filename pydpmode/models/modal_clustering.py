@@ -300,7 +300,7 @@ class ModalClustering(SurfaceModel):
             warn(
                 LowSignal,
                 f"{faint} of {clusters.count} clusters cannot be told from noise; use more epsilon, more "
-                "records, narrower bounds or fewer clusters",
+                "records, narrower bounds, a wider bandwidth or fewer clusters",
                 sink,
             )
         if clusters.at_limit:

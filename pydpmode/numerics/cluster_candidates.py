@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cluster_fit import Clusters, Prior
+from .cluster_fit import LARGEST_WEIGHT, Clusters, Prior
 from .cluster_sketch import ClusterSketch
 from .mode_ascent import ascend
 from .mode_candidates import public_points
@@ -19,6 +19,7 @@ from .surfaces import FloatArray
 WIDTHS = (0.2, 0.35, 0.5, 0.7)  # of trial clusters, in spreads of all the data
 _POINTS = 2048
 _CLIMBED, _CLIMB_STEPS = 150, 6
+_WEIGHTS = (1e-3, LARGEST_WEIGHT)  # of a start
 _SPREAD = 1.1  # of the points, in spreads of all the data
 
 
@@ -101,9 +102,9 @@ def at_points(points: FloatArray, sketch: ClusterSketch, prior: Prior) -> Candid
     phase = points.astype(np.float32) @ sketch.frequencies.astype(np.float32)
     log_widths = np.log(np.multiply.outer(np.array(WIDTHS), prior.spread))
     fade = np.exp(-0.5 * (np.exp(2 * log_widths) @ sketch.squares)) * sketch.root
-    return Candidates(
-        points, np.cos(phase), np.sin(phase), fade.astype(np.float32), np.sum(fade**2, axis=1), log_widths
-    )
+    # Where the kernel is far narrower than a cluster its image vanishes.
+    energies = np.maximum(np.sum(fade**2, axis=1), np.finfo(float).tiny)
+    return Candidates(points, np.cos(phase), np.sin(phase), fade.astype(np.float32), energies, log_widths)
 
 
 def greedy(found: Candidates, targets: FloatArray, widths: IntArray, count: int) -> list[Clusters]:
@@ -127,16 +128,22 @@ def greedy(found: Candidates, targets: FloatArray, widths: IntArray, count: int)
             weights[j] = nonnegative_weights(rows[j], targets[j].ravel())
             residuals[j] = targets[j] - (weights[j] @ rows[j]).reshape(2, -1)
     return [
-        Clusters(np.maximum(weights[j], 1e-3), found.points[chosen[j]], found.log_widths[widths[j]])
+        Clusters(np.clip(weights[j], *_WEIGHTS), found.points[chosen[j]], found.log_widths[widths[j]])
         for j in range(q)
     ]
+
+
+def weight_of(mass: float) -> float:
+    """Return the weight with which a cluster of an estimated mass is started."""
+    return min(max(mass, _WEIGHTS[0]), _WEIGHTS[1])
 
 
 def nonnegative_weights(rows: FloatArray, target: FloatArray) -> FloatArray:
     """Return the least-squares weights of the rows (k, P), none below zero, by dropping negative ones."""
     gram, right = rows @ rows.T, rows @ target
     gram[np.diag_indices_from(gram)] *= 1 + 1e-6
-    used = np.ones(right.size, dtype=np.bool_)
+    # An image that vanishes has no weight to fit.
+    used = np.diagonal(gram) > np.finfo(float).tiny
     out = np.zeros(right.size)
     while used.any():
         part = np.linalg.solve(gram[np.ix_(used, used)], right[used])

@@ -19,6 +19,7 @@ from .cluster_search import losses, nearest_width
 from .cluster_sketch import ClusterSketch
 from .surfaces import FloatArray
 
+_NOTHING = 1e-6  # evidence, in standard deviations
 _DRAWS = 1024
 _REDRAWS = 10
 _STEPS = 5
@@ -58,18 +59,22 @@ def cluster_errors(
     parts = parts_of(sketch, clusters)
     jacobian = derivatives(sketch, clusters, parts)
     normal, _ = normal_equations(jacobian, prior, clusters)
-    privacy = np.linalg.inv(normal + np.diag(1e-9 * np.diag(normal)))
+    # A cluster whose image vanishes (a kernel far narrower than it) is known to no accuracy at all.
+    privacy = np.linalg.inv(normal + np.diag(1e-9 * np.diag(normal) + 1e-12))
     moves = privacy @ (jacobian @ _record_features(sketch, clusters).T)
     sampling = np.cov(moves) / sketch.n
     place = np.arange(k)[:, None] + k * (1 + np.arange(d))
     to_shares = _share_derivatives(clusters.weights)
+    significance = np.sqrt(2 * losses(sketch, fit))
+    again = _stability(sketch, prior, found, clusters, parts, reseated)
     return ClusterErrors(
         privacy=privacy[place[:, :, None], place[:, None, :]],
         sampling=sampling[place[:, :, None], place[:, None, :]],
         share_privacy=np.einsum("ij,jk,ik->i", to_shares, privacy[:k, :k], to_shares),
         share_sampling=np.einsum("ij,jk,ik->i", to_shares, sampling[:k, :k], to_shares),
-        significance=np.sqrt(2 * losses(sketch, fit)),
-        stability=_stability(sketch, prior, found, clusters, parts, reseated),
+        significance=significance,
+        # Where every image vanishes, each search ends at the same place: nothing is found there.
+        stability=np.where(significance > _NOTHING, again, 0.0),
     )
 
 

@@ -23,8 +23,8 @@ from .surfaces import FloatArray
 _SMALL_GAIN = 0.02  # of the objective (half a chi-square): a step that gains less is the last
 _LONGEST = 1.0  # step of a centre, in working units
 _FATTEST = 0.5  # step of a log-width
-_LEAST_WEIGHT = 1e-4
-_NARROWEST, _WIDEST = 0.1, 2.0  # width, in spreads of all the data
+_LEAST_WEIGHT, LARGEST_WEIGHT = 1e-4, 10.0  # the whole mass is 1, up to noise
+NARROWEST, _WIDEST = 0.1, 2.0  # width, in spreads of all the data
 _MOST_CHANGE = 0.3  # step of a deviation
 _TRIALS = 6
 
@@ -309,9 +309,9 @@ def _moved(clusters: Clusters, step: FloatArray, sketch: ClusterSketch, prior: P
     width_step = np.clip(step[k + k * d : k + k * d + d], -_FATTEST, _FATTEST)
     shape_step = step[k + k * d + d :].reshape(clusters.deviations.shape[1], k).T
     shape_step = np.clip(shape_step, -_MOST_CHANGE, _MOST_CHANGE)
-    low, high = np.log(_NARROWEST * prior.spread), np.log(_WIDEST * prior.spread)
+    low, high = np.log(NARROWEST * prior.spread), np.log(_WIDEST * prior.spread)
     return Clusters(
-        np.maximum(clusters.weights + step[:k], _LEAST_WEIGHT),
+        np.clip(clusters.weights + step[:k], _LEAST_WEIGHT, LARGEST_WEIGHT),
         sketch.inside(clusters.centres + centre_step),
         np.clip(clusters.log_widths + width_step, low, high),
         clusters.deviations + shape_step,

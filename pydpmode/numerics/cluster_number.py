@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .cluster_candidates import Candidates
+from .cluster_candidates import Candidates, weight_of
 from .cluster_fit import ClusterFit, Clusters, Prior, refit
 from .cluster_search import fit_known, losses
 from .cluster_sketch import ClusterSketch
@@ -155,5 +155,5 @@ def clearest(
     for place in () if given_up is None else given_up:
         z[np.sum(((found.points - place) / wide) ** 2, axis=1) < _NEAR**2] = -np.inf
     best, width = np.unravel_index(int(np.argmax(z)), z.shape)
-    weight = max(float(scores[best, width] / found.energies[width]), 1e-3)
+    weight = weight_of(float(scores[best, width] / found.energies[width]))
     return float(z[best, width]), found.points[best], weight

@@ -47,7 +47,7 @@ def pilot(sketch: ClusterSketch, shares: FloatArray) -> tuple[ClusterSketch, Flo
     mean, spread : (d,) arrays
         In those coordinates. Spreads along the axes differ only where the fit says so clearly.
     """
-    state = _fit(_tapered(sketch, _TAPER * shares), shares)
+    state = _fit(_tapered(sketch.cropped(_TAPER * shares), _TAPER * shares), shares)
     typical = float(np.mean(shares**2))
     values, vectors = np.linalg.eigh(state.covariance / typical)
     log_spread = 0.5 * np.log(values)

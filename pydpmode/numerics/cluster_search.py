@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .cluster_candidates import Candidates, greedy
+from .cluster_candidates import Candidates, greedy, weight_of
 from .cluster_fit import ClusterFit, Clusters, Prior, parts_of, refit
 from .cluster_sketch import ClusterSketch
 from .surfaces import FloatArray
@@ -44,7 +44,7 @@ def grow(found: Candidates, fit: ClusterFit) -> Clusters:
     width = nearest_width(found, fit.clusters)
     scores = found.correlations(fit.residual[None], np.array([width]))[:, 0]
     best = int(np.argmax(scores))
-    weight = max(float(scores[best] / found.energies[width]), 1e-3)
+    weight = weight_of(float(scores[best] / found.energies[width]))
     return fit.clusters.plus(weight, found.points[best])
 
 
@@ -54,10 +54,15 @@ def nearest_width(found: Candidates, clusters: Clusters) -> int:
 
 
 def losses(sketch: ClusterSketch, fit: ClusterFit) -> FloatArray:
-    """Return how much the objective rises when each cluster goes and the others' weights are refitted."""
+    """Return how much the objective rises when each cluster goes and the others' weights are refitted.
+
+    At most by what the cluster itself adds: images that are nearly zero, or nearly one another's sums, make
+    the refitted weights arbitrary, but not the rise.
+    """
     clusters = fit.clusters
     parts = parts_of(sketch, clusters).reshape(clusters.count, -1)
     gram = parts @ parts.T
+    own = np.diag(gram).copy()
     gram[np.diag_indices_from(gram)] *= 1 + 1e-9
     inverse = np.linalg.pinv(gram)
-    return np.asarray(0.5 * clusters.weights**2 / np.maximum(np.diag(inverse), 1e-300))
+    return np.asarray(0.5 * clusters.weights**2 * np.minimum(1 / np.maximum(np.diag(inverse), 1e-300), own))

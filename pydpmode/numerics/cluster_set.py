@@ -12,7 +12,7 @@ from ..errors import InvalidArgument
 from .cluster_bandwidth import SCALE_SHARE
 from .cluster_candidates import candidates, greedy
 from .cluster_errors import ClusterErrors, cluster_errors
-from .cluster_fit import Prior, refit, shape_basis
+from .cluster_fit import NARROWEST, Prior, refit, shape_basis
 from .cluster_number import MOST_CLUSTERS, fit_unknown
 from .cluster_pilot import pilot
 from .cluster_reseat import reseat
@@ -26,6 +26,7 @@ _AXIS_FREEDOM = 0.2
 # Columns from which clusters get shapes of their own, and how many deviations at most: beyond, the search
 # would take too long.
 _SHAPE_DIMENSIONS, _MOST_DEVIATIONS, _SHAPE_STEPS = 4, 400, 12
+_SHARE_SD = 0.5  # the largest standard deviation that a number between 0 and 1 can have
 _OWN = 0.5  # part of a cluster's own shape in the distances to its centre
 _MODE_STARTS, _SPARE_STARTS, _START_STEPS = 16, 3, 4
 
@@ -205,13 +206,15 @@ def mode_starts(surface: Any, n_clusters: int | None) -> FloatArray | None:
 def pilot_of(surface: Any) -> tuple[ClusterSketch, FloatArray, FloatArray]:
     """Return the sketch of a surface, turned to the data's axes, and the data's mean and spread there."""
     sketch = ClusterSketch.of(surface)
-    return pilot(sketch, SCALE_SHARE * sketch.widths)
+    turned, middle, spread = pilot(sketch, SCALE_SHARE * sketch.widths)
+    # Own shapes may be narrower along an axis than the common one.
+    return turned.cropped(0.5 * NARROWEST * spread), middle, spread
 
 
 def _errors(errors: ClusterErrors, turn: FloatArray, order: IntArray) -> dict[str, FloatArray]:
     return {
-        "share_privacy": np.sqrt(errors.share_privacy)[order],
-        "share_sampling": np.sqrt(errors.share_sampling)[order],
+        "share_privacy": np.minimum(np.sqrt(errors.share_privacy), _SHARE_SD)[order],
+        "share_sampling": np.minimum(np.sqrt(errors.share_sampling), _SHARE_SD)[order],
         "covariance_privacy": (turn @ errors.privacy @ turn.T)[order],
         "covariance_sampling": (turn @ errors.sampling @ turn.T)[order],
         "significance": errors.significance[order],

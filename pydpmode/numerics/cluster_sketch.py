@@ -24,6 +24,12 @@ from .surfaces import FloatArray
 # A lattice is cropped: at frequency w a cluster of the kernel's own width has exp(-|w|^2) of its power
 # left, and the weights fade as well.
 _CUT = 3.0
+# Squared frequency in units of a cluster's width at which 1e-7 of its image is left.
+_VANISHED = 32.0
+_WORTH_CROPPING = 0.5
+# More than these are reached by fine bandwidths only: in three columns they resolve clusters of a hundredth
+# of the box. Trial centres times frequencies must fit into memory.
+_MOST_FREQUENCIES = 20_000
 # Surfaces without noise: their coefficients are measured as exactly as sampling allows.
 _LEAST_VARIANCE = 1e-16
 
@@ -82,6 +88,9 @@ class ClusterSketch:
         if isinstance(design, LatticeDesign):
             kept = np.flatnonzero(np.sum(w**2, axis=1) <= _CUT**2)
             w, phi, variance = w[kept], phi[kept], variance[kept]
+        if variance.size > _MOST_FREQUENCIES:
+            lowest = np.argsort(np.sum(w**2, axis=1), kind="stable")[:_MOST_FREQUENCIES]
+            w, phi, variance = w[lowest], phi[lowest], variance[lowest]
         n = max(float(inner.n_effective), 1.0)
         noise = np.where(variance > 0, variance, 0.5 / n)
         root = 1 / np.sqrt(np.maximum(noise, _LEAST_VARIANCE))
@@ -119,6 +128,21 @@ class ClusterSketch:
     def with_target(self, target: FloatArray) -> ClusterSketch:
         """Return the same measurements with other values (2, M)."""
         return replace(self, target=target)
+
+    def cropped(self, widths: FloatArray) -> ClusterSketch:
+        """Return the measurements that clusters of these widths (d,), in working units, or wider ones reach.
+
+        At the other ones their images vanish. Where few would go the sketch is returned as it is.
+        """
+        reached = widths**2 @ self.squares <= _VANISHED
+        if np.count_nonzero(reached) > _WORTH_CROPPING * reached.size or not reached.any():
+            return self
+        return replace(
+            self,
+            frequencies=np.ascontiguousarray(self.frequencies[:, reached]),
+            target=np.ascontiguousarray(self.target[:, reached]),
+            root=self.root[reached],
+        )
 
     def turned(self, rotation: FloatArray) -> ClusterSketch:
         """Return the same measurements in coordinates `rotation.T @` the present ones."""

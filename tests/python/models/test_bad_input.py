@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -186,10 +187,29 @@ def test_a_bandwidth_that_says_nothing_is_refused() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
-def test_a_very_fine_bandwidth_is_slow_but_no_failure() -> None:
+def test_a_very_fine_bandwidth_takes_little_memory() -> None:
+    """100,000 bandwidths: matrices of phases over the whole box would take 80 GB."""
     x = np.random.default_rng(0).normal(size=500)
-    res = dpm.DensityModes(x, bounds=(-5, 5), bandwidth=0.001).fit(epsilon=1.0, delta=1e-6, seed=1)
+    tracemalloc.start()
+    try:
+        res = dpm.DensityModes(x, bounds=(-5, 5), bandwidth=0.0001).fit(epsilon=1.0, delta=1e-6, seed=1)
+        assert tracemalloc.get_traced_memory()[1] < 400e6
+    finally:
+        tracemalloc.stop()
     assert np.isfinite(res.modes.to_numpy()).all()
+
+
+@pytest.mark.parametrize("d", [4, 7])
+def test_clusters_of_which_the_release_says_nothing_are_marked(d: int) -> None:
+    """A kernel far narrower than any cluster: their images are zero to the last digit."""
+    x = np.random.default_rng(0).normal(size=(300, d))
+    model = dpm.ModalClustering(x, bounds=[(-5, 5)] * d, bandwidth=0.003, n_clusters=2)
+    planned = model.preview(1.0, 1e-6).modes
+    with pytest.warns(errors.LowSignal, match="2 of 2 clusters cannot be told from noise"):
+        res = model.fit(epsilon=1.0, delta=1e-6, seed=1)
+    assert (planned["evidence_z"] < 1e-6).all()
+    assert (res.stability.to_numpy() < 1e-6).all()
+    assert (res.shares["total"] <= 0.75).all()
 
 
 def test_a_delta_above_the_budgets_is_refused() -> None:

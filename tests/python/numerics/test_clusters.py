@@ -23,7 +23,7 @@ from pydpmode.numerics.cluster_fit import (
 from pydpmode.numerics.cluster_number import CLEAR, clearest, fit_unknown, stands
 from pydpmode.numerics.cluster_pilot import pilot
 from pydpmode.numerics.cluster_reseat import reseat, weighted_kmeans
-from pydpmode.numerics.cluster_search import fit_known
+from pydpmode.numerics.cluster_search import fit_known, losses
 from pydpmode.numerics.cluster_set import fit_clusters, mode_starts, nearest_cluster, pilot_of
 from pydpmode.numerics.cluster_sketch import ClusterSketch
 from pydpmode.numerics.designs import Design, LatticeDesign, RandomDesign
@@ -93,6 +93,17 @@ def test_a_refit_never_rises_and_finds_the_centres() -> None:
     assert after.objective < before.objective
     truth = three(2, 10, 1)[1]
     assert np.abs(sketch.to_columns(after.clusters.centres) - truth).max() < 0.15
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-60, 1e-200, 0.0])
+def test_clusters_that_leave_no_image_have_no_evidence(scale: float) -> None:
+    sketch, prior, clusters = some_fit()
+    faint = replace(sketch, root=sketch.root * scale)
+    fit, _ = evaluate(faint, prior, clusters)
+    assert np.all(np.sqrt(2 * losses(faint, fit)) <= 1e-3)
+    again = refit(faint, prior, clusters).clusters
+    assert np.isfinite(again.centres).all()
+    assert np.all(again.weights <= 10)
 
 
 def test_a_refit_of_no_clusters_leaves_the_sketch() -> None:
