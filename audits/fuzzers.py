@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .command_fuzzing import fuzz_commands
 from .formula_fuzzing import fuzz_formulas
 from .fuzzing import Tally, fuzz_csv, fuzz_parquet
+from .model_fuzzing import fuzz_models
 
 # The fuzzer, and what its inputs are called in the table.
 FUZZERS: dict[str, tuple[Callable[[int], Tally], str]] = {
@@ -14,4 +15,5 @@ FUZZERS: dict[str, tuple[Callable[[int], Tally], str]] = {
     "fuzz Parquet": (fuzz_parquet, "Parquet files"),
     "fuzz formulas": (fuzz_formulas, "formulas"),
     "fuzz commands": (fuzz_commands, "command lines"),
+    "fuzz models": (fuzz_models, "fits of models"),
 }

@@ -12,7 +12,13 @@ from pydpmode import Budget, PrivateData
 from pydpmode.errors import UnsupportedSource
 
 DAMAGED = Path(__file__).parent / "damaged"
-INPUTS = {"fuzz CSV": 1500, "fuzz Parquet": 1200, "fuzz formulas": 4000, "fuzz commands": 500}
+INPUTS = {
+    "fuzz CSV": 1500,
+    "fuzz Parquet": 1200,
+    "fuzz formulas": 4000,
+    "fuzz commands": 300,
+    "fuzz models": 60,
+}
 
 
 @pytest.mark.parametrize("name", FUZZERS)
