@@ -90,6 +90,10 @@ lint: $(MAIN)/.test-$(KEY)
 	$(MAIN)/bin/ruff format --check .
 	$(MAIN)/bin/mypy
 
+# Tests run side by side, so each has one thread: more would only wait for each other.
+test-python test-r test-lower: export OMP_NUM_THREADS := 1
+test-python test-r test-lower: export OPENBLAS_NUM_THREADS := 1
+
 test: test-python test-r
 
 test-python: lint
