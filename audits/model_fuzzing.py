@@ -6,6 +6,7 @@ bandwidths from a thousandth of the box to thirty boxes; budgets from next to no
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import tempfile
@@ -18,6 +19,7 @@ import pandas as pd
 
 import pydpmode as dpm
 from pydpmode.errors import PydpmodeError
+from pydpmode.results.base_results import Results
 
 from .fuzzing import Tally, attempt
 
@@ -27,6 +29,7 @@ _DELTAS = (1e-12, 1e-6, 1e-6, 1e-3, 0.3)
 _UNITS = (*[1.0] * 30, *[1e-9, 1e9, 1e-100, 1e100] * 3, 1e-150, 1e150)
 _OFFSETS = (0.0, 0.0, 0.0, 1.0, -30.0, 1e6)  # in widths of the box
 _ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0)
+_PICTURES = 0.1  # of the results are drawn
 # Bandwidths in widths of the box.
 _WIDTHS = (0.001, 0.01, 0.03, 0.03, 0.1, 0.1, 0.3, 0.3, 1.0, 1.0, 30.0)
 
@@ -85,6 +88,9 @@ def _modes(r: random.Random) -> tuple[dpm.PrivateData, Any]:
     if r.random() < 0.2:
         options["n_modes"] = r.choice((1, 2, 7))
     if r.random() < 0.1:
+        options["mechanism"] = "grams"
+        options["grams"] = dpm.GramsOptions(T=r.choice((1, 3)), k=r.choice((1, 4)))
+    if r.random() < 0.1:
         options["order"] = r.choice((4, 6))
     if r.random() < 0.1:
         options["resolution"] = {"a": r.choice((0.001, 0.1, 2.0)) * (bounds["a"][1] - bounds["a"][0])}
@@ -110,6 +116,22 @@ def _regression(r: random.Random) -> tuple[dpm.PrivateData, Any]:
     return study, dpm.ModalRegression(study, "a", list(_NAMES[1:columns]), **options)
 
 
+def _transform(r: random.Random) -> tuple[dpm.PrivateData, Any]:
+    columns = r.choice((1, 2, 3, 5))
+    study, _ = _study(r, columns)
+    if columns == 1 or r.random() < 0.4:
+        return study, dpm.PrivateScaler(study)
+    common: dict[str, Any] = {
+        "n_components": r.randrange(1, columns + 1),
+        "radius": r.choice(("private", "private", 0.001, 0.7, 100.0)),
+        "centre": r.choice(("private", "box")),
+        "whiten": r.random() < 0.5,
+    }
+    if r.random() < 0.5:
+        return study, dpm.PrivatePCA(study, **common)
+    return study, dpm.PrivateClusteringPipeline(study, n_clusters=r.choice((1, 3, None)), **common)
+
+
 def _study(r: random.Random, columns: int) -> tuple[dpm.PrivateData, dict[str, tuple[float, float]]]:
     frame, bounds = table(r, columns)
     adjacency = r.choice(("replace", "replace", "add_remove"))
@@ -125,7 +147,12 @@ def _study(r: random.Random, columns: int) -> tuple[dpm.PrivateData, dict[str, t
     return study, bounds
 
 
-_MODELS: tuple[Callable[[random.Random], tuple[dpm.PrivateData, Any]], ...] = (_modes, _clusters, _regression)
+_MODELS: tuple[Callable[[random.Random], tuple[dpm.PrivateData, Any]], ...] = (
+    _modes,
+    _clusters,
+    _regression,
+    _transform,
+)
 
 
 def fit_or_refuse(r: random.Random) -> bool:
@@ -134,32 +161,42 @@ def fit_or_refuse(r: random.Random) -> bool:
     try:
         study, model = r.choice(_MODELS)(r)
         budget = study.budget
-        if r.random() < 0.3:
+        if hasattr(model, "preview") and r.random() < 0.3:
             str(model.preview(budget.epsilon, budget.delta))
         result = model.fit(budget.epsilon, budget.delta, seed=r.randrange(1000))
     except PydpmodeError as refusal:
         if study is not None and study.ledger.entries():
             raise RuntimeError(f"refused after the charge: {refusal}") from refusal
         return False
+    stated = result.privacy.epsilon if isinstance(result, Results) else result.epsilon
+    if not study.ledger.entries() or not 0 < stated <= budget.epsilon * (1 + 1e-9):
+        raise RuntimeError("the ledger does not hold what the result says was spent")
     _check(result, study.bounds)
+    if hasattr(result, "plot") and r.random() < _PICTURES:
+        _draw(result)
     return True
 
 
 def _check(result: Any, bounds: dict[str, tuple[float, float]]) -> None:
     _check_text(result)
+    if not isinstance(result, Results):
+        _check_transform(result, bounds)
+        return
     _check_numbers(result, bounds)
-    new = _new_rows(result, bounds)
-    labels = result.predict(new)
-    if len(labels) < len(new):
+    new = _new_rows(bounds)
+    predicted = result.predict(new)
+    if len(predicted) < len(new):
         raise RuntimeError("predict lost rows")
+    if isinstance(predicted, pd.DataFrame) and "status" in predicted.columns:
+        _check_predictions(predicted[predicted["status"] == "ok"], *bounds["a"], line=bool(result.linear))
 
 
 def _check_text(result: Any) -> None:
     result.summary().as_text()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
-        result.save(path)
-        again = dpm.load_results(path)
+        path.write_text(json.dumps(result.to_dict()))
+        again = type(result).from_dict(json.loads(path.read_text()))
     if json.dumps(again.to_dict()) != json.dumps(result.to_dict()):
         raise RuntimeError("a saved result is not the same when it is read again")
 
@@ -180,14 +217,42 @@ def _check_numbers(result: Any, bounds: dict[str, tuple[float, float]]) -> None:
         numbers = np.zeros(0) if found is None else found.to_numpy(dtype=float)[:, 0]
         if np.any(numbers < -1e-9) or np.any(numbers > 1 + 1e-9):
             raise RuntimeError(f"{name} not between 0 and 1: {numbers}")
-    errors = result.std_errors
-    if errors is not None:
-        numeric = errors.select_dtypes("number").to_numpy(dtype=float)
-        if np.any(numeric < 0):
-            raise RuntimeError("a standard error below zero")
+    if np.any(result.std_errors.select_dtypes("number").to_numpy(dtype=float) < 0):
+        raise RuntimeError("a standard error below zero")
+    interval = result.conf_int()
+    if (interval["lower"] > interval["upper"]).any():
+        raise RuntimeError("an interval the wrong way round")
 
 
-def _new_rows(result: Any, bounds: dict[str, tuple[float, float]]) -> pd.DataFrame:
+def _check_transform(result: Any, bounds: dict[str, tuple[float, float]]) -> None:
+    """Raise unless rows are taken to finite numbers, missing ones to missing ones."""
+    there = np.asarray(result.transform(_new_rows(bounds)), dtype=float)
+    if not np.isfinite(there[:3]).all() or not np.isnan(there[3]).any():
+        raise RuntimeError("a transform of rows in the box that is not finite")
+
+
+def _check_predictions(known: pd.DataFrame, low: float, high: float, *, line: bool) -> None:
+    slack = 1e-9 * (high - low)
+    if not line and not known["estimate"].between(low - slack, high + slack).all():
+        raise RuntimeError("a conditional mode outside of the box")
+    known = known.dropna(subset=["lower", "upper"])
+    if not ((known["lower"] <= known["estimate"]) & (known["estimate"] <= known["upper"])).all():
+        raise RuntimeError("an interval does not hold its estimate")
+
+
+def _draw(result: Any) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    result.plot()
+    with io.BytesIO() as picture:
+        pyplot.gcf().savefig(picture, dpi=30)
+    pyplot.close("all")
+
+
+def _new_rows(bounds: dict[str, tuple[float, float]]) -> pd.DataFrame:
     middle = {name: (low + high) / 2 for name, (low, high) in bounds.items()}
     low, high = ({name: pair[i] for name, pair in bounds.items()} for i in (0, 1))
     return pd.DataFrame([middle, low, high, dict.fromkeys(bounds, np.nan)])

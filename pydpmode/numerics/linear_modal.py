@@ -43,6 +43,7 @@ MAX_PREDICTORS = 2
 # (c, order) from smooth to sharp.
 KERNELS: tuple[tuple[float, int], ...] = ((1.0, 2), (1.0, 4), (0.85, 4), (0.75, 4), (0.75, 6))
 _STARTS = 6
+_FEWEST_STARTS, _MOST_CLIMBED = 2, 240_000  # starts times frequencies: fewer starts at very fine bandwidths
 _MARGIN = 3.5  # bandwidths beyond the box that the window and the response may reach
 _STRIPS = 12  # of the window, with two predictors
 _ROUNDS = 4  # residual bandwidth and window follow the plane
@@ -242,7 +243,8 @@ def _varies(surface: LatticeSurface, response: int) -> bool:
 
 def _refined_starts(joint: JointSpectrum, number: int) -> list[_Peak]:
     planes, wider = scan_planes(joint)
-    return [_refine(joint, plane, wider) for plane in planes[:number]]
+    affordable = max(_FEWEST_STARTS, _MOST_CLIMBED // joint.phi.size)
+    return [_refine(joint, plane, wider) for plane in planes[: min(number, affordable)]]
 
 
 def _best_start(found: list[_Peak]) -> _Peak:
@@ -268,13 +270,13 @@ def _refine(joint: JointSpectrum, plane: FloatArray, wider: float = 1.0) -> _Pea
     First with a kernel wider by the factor with which the plane was found, then with narrower ones.
     """
     while wider > 1.0:
-        plane = _climbed(joint, plane, wider, 1).plane
+        plane = _climbed(joint.wider(wider), plane, 1).plane
         wider /= COARSER
-    return _climbed(joint, plane, 1.0, _ROUNDS)
+    return _climbed(joint, plane, _ROUNDS)
 
 
-def _climbed(joint: JointSpectrum, plane: FloatArray, wider: float, rounds: int) -> _Peak:
-    h = wider * joint.bandwidth
+def _climbed(joint: JointSpectrum, plane: FloatArray, rounds: int) -> _Peak:
+    h = joint.bandwidth
     for _ in range(rounds):
         s = math.sqrt(float(h[-1] ** 2 + np.sum((plane[1:] * h[:-1]) ** 2)))
         rectangles = tuple(_window(joint, plane))

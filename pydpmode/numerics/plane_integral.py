@@ -21,7 +21,7 @@ exactly, up to kernel mass outside the window and the noise. `K_s` may have orde
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -34,6 +34,7 @@ from .surfaces import FloatArray
 
 # Below this argument spherical Bessel functions are summed as series: the closed forms cancel.
 _SMALL = 0.3
+_STEEPEST = 300.0  # exponent at a plane far steeper than the one that the residual bandwidth is for
 # Frequencies with a kernel below this hold nothing.
 _NEGLIGIBLE = 1e-6
 
@@ -91,6 +92,18 @@ class JointSpectrum:
             surface.part_variance[kept],
             design.volume,
             surface.n_effective,
+        )
+
+    def wider(self, factor: float) -> Self:
+        """Return the same read at a wider bandwidth, without the frequencies that this wipes out."""
+        bandwidth = factor * self.bandwidth
+        kept = 0.5 * np.sum((0.75 * self.frequencies * bandwidth) ** 2, axis=1) < -math.log(_NEGLIGIBLE)
+        return replace(
+            self,
+            bandwidth=bandwidth,
+            frequencies=self.frequencies[kept],
+            phi=self.phi[kept],
+            part_variance=self.part_variance[kept],
         )
 
     @property
@@ -155,13 +168,13 @@ class PlaneIntegral:
 
     @cached_property
     def _base(self) -> ComplexArray:
-        """Return weight times kernel times the phase at the centre and at the lower end of the response."""
+        """Return weight, kernel over predictors, phase at the centre, and the residual kernel's series."""
         w, v = self._frequencies
         across = np.sum((w.T * self.bandwidth) ** 2, axis=1) / 2
         along = (self.residual_bandwidth * v) ** 2 / 2
         series = {2: 1.0, 4: 1 + along, 6: 1 + along + along**2 / 2}[self.order]
         phase = self.joint.half_widths @ w
-        return np.asarray(2 / self.joint.volume * np.exp(-across - along - 1j * phase) * series)
+        return np.asarray(2 / self.joint.volume * np.exp(-across - 1j * phase) * series)
 
     @property
     def _constant(self) -> float:
@@ -238,7 +251,9 @@ class PlaneIntegral:
         v = self._frequencies[1]
         wide = float(np.sum((plane[1:] * self.bandwidth) ** 2))
         height = plane[0] - self.joint.lower[-1]
-        return np.asarray(self._base * np.exp(-1j * v * height + 0.5 * wide * v**2))
+        # In one exponent: for steep planes each part by itself leaves the range of floating point.
+        narrowing = np.minimum(0.5 * (wide - self.residual_bandwidth**2) * v**2, _STEEPEST)
+        return np.asarray(self._base * np.exp(-1j * v * height + narrowing))
 
     def _moments(
         self, plane: FloatArray
@@ -278,18 +293,19 @@ def interval_moments(theta: FloatArray, low: float, high: float) -> tuple[Comple
 
 
 def _spherical_bessel(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    near = np.abs(x) < _SMALL
-    safe = np.where(near, 1.0, x)
+    near = np.flatnonzero(np.abs(x) < _SMALL)
+    safe = x.copy()
+    safe[near] = 1.0
     sine, cosine = np.sin(safe), np.cos(safe)
     j0 = sine / safe
     j1 = (j0 - cosine) / safe
     j2 = 3 * j1 / safe - j0
-    t = np.where(near, x, 0.0)
+    t = x[near]
     q = t * t
-    small0 = 1 - q / 6 * (1 - q / 20 * (1 - q / 42 * (1 - q / 72)))
-    small1 = t / 3 * (1 - q / 10 * (1 - q / 28 * (1 - q / 54 * (1 - q / 88))))
-    small2 = q / 15 * (1 - q / 14 * (1 - q / 36 * (1 - q / 66 * (1 - q / 104))))
-    return np.where(near, small0, j0), np.where(near, small1, j1), np.where(near, small2, j2)
+    j0[near] = 1 - q / 6 * (1 - q / 20 * (1 - q / 42 * (1 - q / 72)))
+    j1[near] = t / 3 * (1 - q / 10 * (1 - q / 28 * (1 - q / 54 * (1 - q / 88))))
+    j2[near] = q / 15 * (1 - q / 14 * (1 - q / 36 * (1 - q / 66 * (1 - q / 104))))
+    return j0, j1, j2
 
 
 def _product(axes: list[tuple[ComplexArray, ...]], powers: list[int]) -> ComplexArray:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pydpmode import errors
+from pydpmode.numerics import linear_scan
 from pydpmode.numerics.designs import LatticeDesign
 from pydpmode.numerics.kernel_surface import KernelSurface
 from pydpmode.numerics.linear_modal import fit_linear_modes
@@ -247,6 +248,29 @@ def test_peaks_below_zero_are_compared_as_any() -> None:
         for seed in (46, 52)
     ]
     assert all(fit.objective < 0 and np.isfinite(fit.coefficients).all() for fit in found)
+
+
+def test_steep_planes_over_wide_kernels_stay_in_range() -> None:
+    """Kernel and widening are 1e-500 and 1e+500 each; together they are the kernel of the response."""
+    rows = np.random.default_rng(15).uniform(size=(50, 2))
+    plain = surface(rows, [1.0, 0.03], low=[0.0, 0.0], high=[1.0, 1.0])
+    joint = JointSpectrum.of(plain, 1)
+    slope = -1.5
+    s = float(np.hypot(0.03, slope * 1.0))
+    value = PlaneIntegral(joint, s, whole_window(joint), np.array([1.0])).at(np.array([0.6, slope]))
+    assert np.isfinite(value.value)
+    assert np.isfinite(value.hessian).all()
+    assert np.isfinite(fit_linear_modes(plain, 1).coefficients).all()
+
+
+def test_a_scan_of_a_fine_bandwidth_is_coarser_and_ends_at_the_same_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = surface(contaminated(4000, 16), [0.1, 0.4])
+    whole = fit_linear_modes(plain, 1)
+    monkeypatch.setattr(linear_scan, "_MOST_WORK", 1e5)
+    assert linear_scan.scan_planes(JointSpectrum.of(plain, 1))[1] > 2
+    np.testing.assert_allclose(fit_linear_modes(plain, 1).coefficients, whole.coefficients, rtol=1e-6)
 
 
 def test_bad_input_is_refused() -> None:
