@@ -95,15 +95,15 @@ def time_limit(seconds: float = LIMIT) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def attempt(tally: Tally, seed: int, one: Callable[[], bool]) -> None:
+def attempt(tally: Tally, seed: int, one: Callable[[], bool], limit: float = LIMIT) -> None:
     """Run one input; `one` returns False when it was refused and raises when something is wrong."""
     tally.inputs += 1
     try:
-        with time_limit(), warnings.catch_warnings():
+        with time_limit(limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tally.refused += not one()
     except TooLong:
-        tally.wrong.append(f"input {seed}: still running after {LIMIT:g} s")
+        tally.wrong.append(f"input {seed}: still running after {limit:g} s")
     except Exception as problem:
         tally.wrong.append(f"input {seed}: {type(problem).__name__}: {problem}"[:300])
 

@@ -29,6 +29,7 @@ _DELTAS = (1e-12, 1e-6, 1e-6, 1e-3, 0.3)
 _UNITS = (*[1.0] * 30, *[1e-9, 1e9, 1e-100, 1e100] * 3, 1e-150, 1e150)
 _OFFSETS = (0.0, 0.0, 0.0, 1.0, -30.0, 1e6)  # in widths of the box
 _ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0)
+LIMIT = 120.0  # seconds: bandwidths of a hundredth of the box in three columns are slow
 _PICTURES = 0.1  # of the results are drawn
 # Bandwidths in widths of the box.
 _WIDTHS = (0.001, 0.01, 0.03, 0.03, 0.1, 0.1, 0.3, 0.3, 1.0, 1.0, 30.0)
@@ -262,5 +263,5 @@ def fuzz_models(inputs: int) -> Tally:
     """Fit models to tables."""
     tally = Tally("fits of models")
     for seed in range(inputs):
-        attempt(tally, seed, lambda s=seed: fit_or_refuse(random.Random(s)))  # type: ignore[misc]
+        attempt(tally, seed, lambda s=seed: fit_or_refuse(random.Random(s)), LIMIT)  # type: ignore[misc]
     return tally
