@@ -142,9 +142,9 @@ def press_ctrl_c(after: float) -> None:
 @pytest.mark.parametrize("code", ["repeat Sys.sleep(0.003)", "repeat 1"])
 def test_ctrl_c_reaches_r_code(bridge: Bridge, interruptible: None, code: str) -> None:
     for moment in range(20):
-        press_ctrl_c(0.05 + moment / 1000)
         start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
+            press_ctrl_c(0.05 + moment / 1000)
             bridge.eval(code)
         assert time.monotonic() - start < 10
         assert from_r(bridge.eval("1 + 1")) == 2.0
@@ -152,8 +152,8 @@ def test_ctrl_c_reaches_r_code(bridge: Bridge, interruptible: None, code: str) -
 
 
 def test_r_code_may_handle_an_interrupt(bridge: Bridge, interruptible: None) -> None:
-    press_ctrl_c(0.1)
-    handled = bridge.eval("tryCatch(repeat Sys.sleep(0.003), interrupt = function(e) 'handled')")
+    code = "{ tools::pskill(Sys.getpid(), tools::SIGINT); repeat Sys.sleep(0.003) }"
+    handled = bridge.eval(f"tryCatch({code}, interrupt = function(e) 'handled')")
     assert from_r(handled) == "handled"
 
 
