@@ -8,6 +8,8 @@ arithmetic, so no low-order bit of the data survives in a release.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidArgument
 
 _SMALLEST_CHUNK = 512
+_LONGEST_END = 5.0  # seconds
 # Above this a sum of noise and data could leave 64-bit integers.
 LARGEST_SCALE = 2.0**58
 
@@ -40,11 +43,27 @@ def discrete_gaussian(length: int, scale: float) -> NDArray[np.int64]:
         raise InvalidArgument(f"the noise scale must be in (0, 2^58) integers, got {scale!r}")
     sampler = _sampler(float(scale))
     workers = min(processors(), max(1, length // _SMALLEST_CHUNK))
+    if workers == 1 and threading.current_thread() is threading.main_thread():
+        return np.array(sampler([0] * length), dtype=np.int64)
     sizes = [length // workers + (i < length % workers) for i in range(workers)]
     # The sampler runs outside Python's lock and draws each entry from the system's entropy.
     with ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(lambda size: sampler([0] * size), sizes))
-    return np.array([value for part in parts for value in part], dtype=np.int64)
+        parts = list(pool.map(lambda size: (threading.get_native_id(), sampler([0] * size)), sizes))
+    _wait_until_ended({thread for thread, _ in parts})
+    return np.array([value for _, part in parts for value in part], dtype=np.int64)
+
+
+def _wait_until_ended(threads: set[int]) -> None:
+    """Wait until the system has ended threads that Python has joined, at most some seconds.
+
+    At its end a thread gives back what the sampler's random generator keeps for it, under a lock of the whole
+    process. Python may call it joined before that. A process forked in between would find the lock taken for
+    ever, and hang at its first draw.
+    """
+    limit = time.monotonic() + _LONGEST_END
+    for thread in threads:
+        while os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < limit:
+            time.sleep(1e-4)
 
 
 def simulated_gaussian(length: int, scale: float, seed: int) -> NDArray[np.int64]:

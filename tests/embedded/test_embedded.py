@@ -134,8 +134,9 @@ def test_a_private_table_opened_in_r_is_guarded_in_python(bridge: Bridge) -> Non
     assert from_r(bridge.call("ledger", study))["label"].tolist() == ["from R", "from Python"]
 
 
-def press_ctrl_c(after: float) -> None:
+def eval_interrupted(bridge: Bridge, code: str, after: float) -> None:
     threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    bridge.eval(code)
 
 
 # Many moments: between two sleeps R calls back into Python, where an exception would be lost.
@@ -144,8 +145,7 @@ def test_ctrl_c_reaches_r_code(bridge: Bridge, interruptible: None, code: str) -
     for moment in range(20):
         start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            press_ctrl_c(0.05 + moment / 1000)
-            bridge.eval(code)
+            eval_interrupted(bridge, code, 0.05 + moment / 1000)
         assert time.monotonic() - start < 10
         assert from_r(bridge.eval("1 + 1")) == 2.0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import threading
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 from scipy import stats
 
 from pydpmode.errors import InvalidArgument
+from pydpmode.privacy import noise
 from pydpmode.privacy.noise import discrete_gaussian, fresh_seed, processors, simulated_gaussian
 
 STRICT = 1e-6
@@ -107,6 +111,38 @@ def test_a_forked_process_draws_its_own() -> None:
     assert len(theirs) == 20
     assert not set(theirs) & set(mine)
     assert int.from_bytes(data[160:], "little") != seed
+
+
+# A thread that just gives back its generator holds a lock of the process: one forked then would hang.
+@pytest.mark.parametrize("length", [5, 2000])
+def test_draws_wait_until_their_threads_have_ended(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: set[int] = set()
+    waited: list[set[int]] = []
+    sampler = noise._sampler(1e12)
+
+    def watched(zeros: list[int]) -> list[int]:
+        ran.add(threading.get_native_id())
+        return list(sampler(zeros))
+
+    monkeypatch.setattr(noise, "_sampler", lambda scale: watched)
+    monkeypatch.setattr(noise, "_wait_until_ended", waited.append)
+    with ThreadPoolExecutor(1) as pool:
+        assert len(pool.submit(discrete_gaussian, length, 1e12).result()) == length
+        assert pool.submit(threading.get_native_id).result() not in ran
+    assert waited == [ran]
+    ran.clear()
+    discrete_gaussian(5, 1e12)
+    assert ran == {threading.get_native_id()}
+    assert len(waited) == 1
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs the list of threads")
+def test_a_thread_that_has_not_ended_is_waited_for() -> None:
+    thread = threading.Thread(target=time.sleep, args=(0.2,))
+    thread.start()
+    assert thread.native_id is not None
+    noise._wait_until_ended({thread.native_id})
+    assert not os.path.exists(f"/proc/self/task/{thread.native_id}")
 
 
 def test_the_global_state_of_numpy_and_python_plays_no_part() -> None:
