@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pydpmode.errors import InvalidArgument
+from pydpmode.numerics import cluster_sketch
 from pydpmode.numerics.cluster_bandwidth import cluster_bandwidth
 from pydpmode.numerics.cluster_candidates import candidates, nonnegative_weights
 from pydpmode.numerics.cluster_fit import (
@@ -93,6 +94,26 @@ def test_a_refit_never_rises_and_finds_the_centres() -> None:
     assert after.objective < before.objective
     truth = three(2, 10, 1)[1]
     assert np.abs(sketch.to_columns(after.clusters.centres) - truth).max() < 0.15
+
+
+def test_a_cropped_sketch_leaves_out_what_no_cluster_reaches() -> None:
+    sketch, _, clusters = some_fit()
+    assert sketch.cropped(np.full(2, 1e-3)) is sketch
+    wide = np.full(2, 6.0)
+    cropped = sketch.cropped(wide)
+    assert 0 < cropped.root.size < 0.5 * sketch.root.size
+    at = images(sketch, clusters.centres, np.log(wide)), images(cropped, clusters.centres, np.log(wide))
+    whole, rest = ((image**2).sum(axis=(1, 2)) for image in at)
+    np.testing.assert_allclose(rest, whole, rtol=1e-10)
+
+
+def test_a_sketch_of_a_fine_lattice_keeps_its_lowest_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
+    surface = make_surface(three(2, 2000, 1)[0], 0.8, 5.0, 2)
+    whole = ClusterSketch.of(surface)
+    monkeypatch.setattr(cluster_sketch, "_MOST_FREQUENCIES", whole.root.size // 3)
+    few = ClusterSketch.of(surface)
+    assert few.root.size == whole.root.size // 3
+    assert few.squared_norms.max() <= np.sort(whole.squared_norms)[few.root.size]
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-60, 1e-200, 0.0])
