@@ -83,7 +83,8 @@ class ModalClustering(SurfaceModel):
     false_split_rate : float
         With an unknown number: chance that pure noise adds a cluster, for "fit" and for "modes" (0.03).
     n_features : int, optional
-        Number of random frequencies when there are 4 or more columns.
+        Number of random frequencies when there are 4 or more columns. Fits of centres use the 20,000 of
+        lowest norm at most.
     public_transform : str, optional
         States that the columns given were made from the records by a fixed function, row by row, that was
         NOT learned from these rows (a scaler or a PCA fitted to other, public data): say which. The statement

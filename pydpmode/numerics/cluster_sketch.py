@@ -27,8 +27,8 @@ _CUT = 3.0
 # Squared frequency in units of a cluster's width at which 1e-7 of its image is left.
 _VANISHED = 32.0
 _WORTH_CROPPING = 0.5
-# More than these are reached by fine bandwidths only: in three columns they resolve clusters of a hundredth
-# of the box. Trial centres times frequencies must fit into memory.
+# Trial centres times frequencies must fit into memory, so those of lowest norm are taken, which say most of
+# clusters. A lattice has more at fine bandwidths only, random frequencies when asked to.
 _MOST_FREQUENCIES = 20_000
 # Surfaces without noise: their coefficients are measured as exactly as sampling allows.
 _LEAST_VARIANCE = 1e-16

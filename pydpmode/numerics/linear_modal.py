@@ -242,9 +242,9 @@ def _varies(surface: LatticeSurface, response: int) -> bool:
 
 
 def _refined_starts(joint: JointSpectrum, number: int) -> list[_Peak]:
-    planes, wider = scan_planes(joint)
+    planes, coarsened = scan_planes(joint)
     affordable = max(_FEWEST_STARTS, _MOST_CLIMBED // joint.phi.size)
-    return [_refine(joint, plane, wider) for plane in planes[: min(number, affordable)]]
+    return [_refine(joint, plane, coarsened) for plane in planes[: min(number, affordable)]]
 
 
 def _best_start(found: list[_Peak]) -> _Peak:
@@ -264,14 +264,13 @@ def _best_start(found: list[_Peak]) -> _Peak:
 # -- climbing ----------------------------------------------------------------------------------------
 
 
-def _refine(joint: JointSpectrum, plane: FloatArray, wider: float = 1.0) -> _Peak:
+def _refine(joint: JointSpectrum, plane: FloatArray, coarsened: int = 0) -> _Peak:
     """Climb from `plane`; window and residual bandwidth follow it until they fit it.
 
-    First with a kernel wider by the factor with which the plane was found, then with narrower ones.
+    First with the wider kernel with which the plane was found, then with narrower ones.
     """
-    while wider > 1.0:
-        plane = _climbed(joint.wider(wider), plane, 1).plane
-        wider /= COARSER
+    for power in range(coarsened, 0, -1):
+        plane = _climbed(joint.wider(COARSER**power), plane, 1).plane
     return _climbed(joint, plane, _ROUNDS)
 
 

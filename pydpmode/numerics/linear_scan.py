@@ -93,23 +93,23 @@ class Scan:
         return grid
 
 
-def scan_planes(joint: JointSpectrum) -> tuple[list[FloatArray], float]:
-    """Return planes at local maxima of the objective on a grid, highest first, and the kernel's widening.
+def scan_planes(joint: JointSpectrum) -> tuple[list[FloatArray], int]:
+    """Return local maxima of the objective on a grid, highest first, and how often it was coarsened.
 
-    A grid for a bandwidth of a small part of the box would take hours. It is then laid out for a wider
-    kernel, from which the refinement goes down to the reading's.
+    A grid for a bandwidth of a small part of the box would take hours. It is then laid out for a kernel wider
+    by powers of `COARSER`, from which the refinement goes down to the reading's.
     """
     scan = Scan(joint, _SCAN[joint.predictors][0])
-    coarser = 1.0
+    coarsened = 0
     while scan.work > _MOST_WORK:
-        coarser *= COARSER
-        scan = Scan(joint, _SCAN[joint.predictors][0] * coarser)
+        coarsened += 1
+        scan = Scan(joint, _SCAN[joint.predictors][0] * COARSER**coarsened)
     low = joint.lower[-1]
     planes = [
         np.array([low + scan.heights[at[-1]], *(t[i] for t, i in zip(scan.tilts, at, strict=False))])
         for at in _local_maxima(scan.objective())
     ]
-    return planes, coarser
+    return planes, coarsened
 
 
 def _tilts(largest: float, step: float) -> FloatArray:

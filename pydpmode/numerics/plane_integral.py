@@ -29,6 +29,7 @@ import numpy as np
 
 from .designs import LatticeDesign
 from .fourier_sums import ComplexArray
+from .mode_set import BoolArray
 from .spectral_surfaces import LatticeSurface
 from .surfaces import FloatArray
 
@@ -78,9 +79,7 @@ class JointSpectrum:
             raise TypeError("a lattice surface is needed")
         order = [*(a for a in range(surface.dimension) if a != response), response]
         scaled = design.frequencies / design.bandwidth
-        # The sharpest kernel that is used has .75 of the bandwidth.
-        exponent = 0.5 * np.sum((0.75 * scaled * surface.read_bandwidth) ** 2, axis=1)
-        kept = exponent < -math.log(_NEGLIGIBLE)
+        kept = _let_through(scaled, surface.read_bandwidth)
         return cls(
             tuple(surface.columns[a] for a in order),
             surface.lower[order],
@@ -97,7 +96,7 @@ class JointSpectrum:
     def wider(self, factor: float) -> Self:
         """Return the same read at a wider bandwidth, without the frequencies that this wipes out."""
         bandwidth = factor * self.bandwidth
-        kept = 0.5 * np.sum((0.75 * self.frequencies * bandwidth) ** 2, axis=1) < -math.log(_NEGLIGIBLE)
+        kept = _let_through(self.frequencies, bandwidth)
         return replace(
             self,
             bandwidth=bandwidth,
@@ -120,6 +119,12 @@ class JointSpectrum:
     def half_widths(self) -> FloatArray:
         """Half the sides of the predictors' box, (p,)."""
         return np.asarray((self.upper - self.lower)[:-1] / 2)
+
+
+def _let_through(frequencies: FloatArray, bandwidth: FloatArray) -> BoolArray:
+    """Return which frequencies (M, d) the sharpest kernel that is used, of .75 of the bandwidth, leaves."""
+    exponent = 0.5 * np.sum((0.75 * frequencies * bandwidth) ** 2, axis=1)
+    return np.asarray(exponent < -math.log(_NEGLIGIBLE))
 
 
 class Rectangle(NamedTuple):
