@@ -37,23 +37,31 @@ BOUNDS = {"value": (100.0, 400.0)}
 @pytest.mark.parametrize("seed", [None, 5])
 @pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
 def test_results_and_files_are_clean(table: pd.DataFrame, seed: int | None, tmp_path) -> None:
-    res = dpm.DensityModes(table, bounds=BOUNDS).fit(epsilon=1.0, delta=1e-6, seed=seed)
-    res.save(tmp_path / "r.json")
-    res.surface.save(tmp_path / "s.json")
-    summary = res.summary()
-    blobs = {
-        "pickle": pickle.dumps(res),
-        "json": (tmp_path / "r.json").read_bytes(),
-        "surface": (tmp_path / "s.json").read_bytes(),
-        "vector": res.surface.vector.tobytes(),
-        "dict": json.dumps(res.to_dict()).encode(),
-        "repr": repr(res).encode() + repr(res.surface).encode() + repr(res.privacy).encode(),
-        "texts": "".join(
-            (summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_csv())
-        ).encode(),
-    }
-    for where, blob in blobs.items():
-        assert_clean(blob, where)
+    def look() -> dict[str, bytes]:
+        res = dpm.DensityModes(table, bounds=BOUNDS).fit(epsilon=1.0, delta=1e-6, seed=seed)
+        res.save(tmp_path / "r.json")
+        res.surface.save(tmp_path / "s.json")
+        summary = res.summary()
+        texts = (summary.as_text(), summary.as_html(), summary.as_latex(), summary.as_csv())
+        return {
+            "pickle": pickle.dumps(res),
+            "json": (tmp_path / "r.json").read_bytes(),
+            "surface": (tmp_path / "s.json").read_bytes(),
+            "vector": res.surface.vector.tobytes(),
+            "dict": json.dumps(res.to_dict()).encode(),
+            "repr": repr(res).encode() + repr(res.surface).encode() + repr(res.privacy).encode(),
+            "texts": "".join(texts).encode(),
+        }
+
+    assert not onlooker.always_shown(look, CANARIES)
+
+
+@pytest.mark.parametrize("leak", [np.array([1.0, CANARIES[0]]).tobytes(), b"at 271.828183 of"])
+def test_a_leak_is_seen_and_chance_is_not(leak: bytes) -> None:
+    by_chance = iter([b"1271.82813", b"7.5"])
+    assert not onlooker.always_shown(lambda: {"text": next(by_chance)}, CANARIES)
+    with_leak = iter([b"7.5" + leak, leak + b"8.5"])
+    assert onlooker.always_shown(lambda: {"text": next(with_leak)}, CANARIES)
 
 
 def test_no_array_reachable_from_a_result_holds_rows(table: pd.DataFrame) -> None:
