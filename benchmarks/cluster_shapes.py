@@ -31,7 +31,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-from clustering_tables import BOUND, FloatArray, mixture, whitened
+from cluster_data import BOUND, FloatArray, mixture, whitened
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score

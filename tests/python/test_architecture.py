@@ -15,6 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import pydpmode
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pydpmode"
 MAX_LINES = 600
@@ -347,8 +349,52 @@ def test_naming_every_class_loads_no_heavy_library() -> None:
 
 
 def test_public_names_are_listed_and_unknown_ones_refused() -> None:
-    import pydpmode
 
     assert set(pydpmode.__all__) <= set(dir(pydpmode))
     with pytest.raises(AttributeError, match="has no attribute 'DensityMode'"):
         _ = pydpmode.DensityMode  # type: ignore[attr-defined]
+
+
+def _module_file(folder: Path, module: str) -> Path | None:
+    """Return the file of a module of this repository as a script in a folder would find it."""
+    below = Path(*module.split("."))
+    for base in (folder, ROOT):
+        for file in (base / below.with_suffix(".py"), base / below / "__init__.py"):
+            if file.exists():
+                return file
+    return None
+
+
+def _names_of(file: Path) -> set[str]:
+    """Return the names that a module has at its top level, and the modules beside it."""
+    names = {path.stem for path in file.parent.iterdir()} if file.stem == "__init__" else set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+    return names
+
+
+def missing_names(source: str, folder: Path) -> list[str]:
+    """Return what a script imports from this repository that is not there."""
+    missing = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ImportFrom) or node.level or node.module is None:
+            continue
+        file = _module_file(folder, node.module)
+        if file is not None:
+            known = _names_of(file) | (set(pydpmode.__all__) if node.module == "pydpmode" else set())
+            missing += [f"{node.module}.{a.name}" for a in node.names if a.name not in known]
+    return missing
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "benchmarks/suite", "audits"])
+def test_scripts_import_what_is_there(folder: str) -> None:
+    """Scripts that need libraries of the benchmarks are not run here, so that a moved name is not noticed."""
+    for path in sorted((ROOT / folder).glob("*.py")):
+        assert missing_names(path.read_text(encoding="utf-8"), path.parent) == [], path.name
+    gone = "from cluster_data import digits, whitener\nfrom pydpmode.errors import NotThere"
+    assert missing_names(gone, ROOT / "benchmarks") == ["cluster_data.whitener", "pydpmode.errors.NotThere"]

@@ -307,7 +307,7 @@ def test_the_bar_shows_rows_and_time_left(monkeypatch: pytest.MonkeyPatch) -> No
         bar.update(2 * 10**8)
         time.sleep(0.15)
         bar.update(3 * 10**8)
-    assert re.search(r"500M/1\.00G \[00:00<00:00", shown.getvalue())
+    assert re.search(r"500M/1\.00G \[\d\d:\d\d<\d\d:\d\d", shown.getvalue())
     shown.seek(0)
     shown.truncate()
     stream = dpm.RowStream(short_batches, n_rows=N)
