@@ -274,6 +274,11 @@ def check_request(
         )
     if seed is not None:
         as_whole(seed, "seed", 0)
+    elif not_private := [c.name for c in coordinates if c.simulated]:
+        raise InvalidArgument(
+            f"the coordinates {not_private} come from a release with seed=: it is simulated, NOT private, "
+            "and so is what rests on them; make that release without seed, or give seed= here as well"
+        )
     check_notes(notes)
 
 

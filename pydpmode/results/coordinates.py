@@ -44,6 +44,9 @@ class Coordinate:
     columns, weights, offset
         Of the transform "affine": `offset + sum weights * columns`, such as a score of a released
         principal component.
+    simulated : bool
+        Whether its coefficients come from a release with simulated noise, which is NOT private: no release
+        that rests on it is.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Coordinate:
     columns: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     offset: float = 0.0
+    simulated: bool = False
 
     def __post_init__(self) -> None:
         if self.transform not in ("identity", "log", "expression", "affine"):
@@ -109,10 +113,11 @@ class Coordinate:
         offset: float,
         *,
         limits: tuple[float, float] | None = None,
+        simulated: bool = False,
     ) -> Coordinate:
         """Return the coordinate `offset + sum weights * columns` of number columns.
 
-        The coefficients must be public, or come from a release.
+        The coefficients must be public, or come from a release: if from a simulated one, say so.
         """
         return cls(
             name,
@@ -122,6 +127,7 @@ class Coordinate:
             columns=tuple(columns),
             weights=tuple(float(w) for w in weights),
             offset=float(offset),
+            simulated=simulated,
         )
 
     @property

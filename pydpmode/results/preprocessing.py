@@ -201,6 +201,7 @@ class ScalerResults(ReleasedTransform):
             np.diag(1 / self.scale),
             -self.location / self.scale,
             np.full(len(self.columns), float(reach)),
+            simulated=self.simulated,
         )
 
     def summary(self) -> ReleaseSummary:
@@ -293,7 +294,10 @@ class PCAResults(ReleasedTransform):
         rows = self.components / self.scale / self._units[:, None]
         limit = reach * (1.0 if self.whiten else math.sqrt(float(self.explained_variance[0])))
         limits = np.full(len(rows), limit)
-        return affine_coordinates(self.coordinates, self.names, rows, -rows @ self.location, limits)
+        offsets = -rows @ self.location
+        return affine_coordinates(
+            self.coordinates, self.names, rows, offsets, limits, simulated=self.simulated
+        )
 
     def summary(self) -> ReleaseSummary:
         """Return a statsmodels `Summary`: explained variances, their errors, angles."""
@@ -308,8 +312,13 @@ def affine_coordinates(
     rows: FloatArray,
     offsets: FloatArray,
     limits: FloatArray,
+    *,
+    simulated: bool,
 ) -> tuple[Coordinate, ...]:
-    """Return `offsets + rows @ columns` as coordinates, each clipped at plus and minus its limit."""
+    """Return `offsets + rows @ columns` as coordinates, each clipped at plus and minus its limit.
+
+    `simulated`: whether these numbers come from a release with simulated noise.
+    """
     odd = [c.name for c in sources if c.transform != "identity" or c.kind != "number"]
     if odd:
         raise InvalidArgument(
@@ -317,7 +326,9 @@ def affine_coordinates(
         )
     columns = [c.column for c in sources]
     return tuple(
-        Coordinate.affine(name, columns, row, float(offset), limits=(-float(limit), float(limit)))
+        Coordinate.affine(
+            name, columns, row, float(offset), limits=(-float(limit), float(limit)), simulated=simulated
+        )
         for name, row, offset, limit in zip(names, rows, offsets, limits, strict=True)
     )
 

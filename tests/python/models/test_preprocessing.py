@@ -23,8 +23,12 @@ from pydpmode.errors import (
     SurfaceFileError,
     UnknownColumn,
 )
+from pydpmode.numerics.designs import LatticeDesign
+from pydpmode.privacy.features import ZERO_WEIGHT
 from pydpmode.privacy.shares import joined, split_by_noise
+from pydpmode.results.coordinates import Coordinate
 from pydpmode.results.preprocessing import PCAResults, ScalerResults
+from pydpmode.results.released_surface import ReleasedSurface
 
 EPSILON, DELTA = 1.0, 1e-6
 CANARY = 41.123456789
@@ -393,6 +397,30 @@ def test_a_simulated_scaler_makes_no_private_components(part: str) -> None:
     both = dpm.PrivatePCA(data, n_components=1, radius=1.0, **{part: simulated}).fit(0.5, seed=2)
     assert both.simulated
     assert not dpm.PrivatePCA(data, n_components=1, radius=1.0, **{part: private}).fit(0.5).simulated
+
+
+@pytest.mark.parametrize("kind", ["scaled", "score"])
+def test_simulated_coordinates_make_no_private_release(kind: str) -> None:
+    data = study(budget=dpm.Budget(4.0, DELTA))
+
+    def coordinates(seed: int | None) -> tuple[Coordinate, ...]:
+        if kind == "scaled":
+            return dpm.PrivateScaler(data).fit(0.5, seed=seed).scaled_coordinates()[:1]
+        return dpm.PrivatePCA(data, n_components=1, radius=1.0).fit(0.5, seed=seed).score_coordinates()
+
+    def design(where: tuple[Coordinate, ...]) -> LatticeDesign:
+        return LatticeDesign((where[0].name,), *data.box(where), [0.5], 2, ZERO_WEIGHT["replace"])
+
+    simulated, private = coordinates(1), coordinates(None)
+    charged = len(data.ledger.entries())
+    with pytest.raises(InvalidArgument, match="simulated, NOT private"):
+        data.release_surface(design(simulated), simulated, epsilon=0.5, delta=1e-7)
+    assert len(data.ledger.entries()) == charged
+    both = data.release_surface(design(simulated), simulated, epsilon=0.5, delta=1e-7, seed=1)
+    assert both.privacy.simulated
+    # The mark is kept by files.
+    assert ReleasedSurface.from_dict(both.to_dict()).coordinates[0].simulated
+    assert not data.release_surface(design(private), private, epsilon=0.5, delta=1e-7).privacy.simulated
 
 
 def test_dates_and_durations_are_written_as_such() -> None:
