@@ -173,6 +173,7 @@ class PrivateClusteringPipeline:
             parts = dict(zip(self._shares, split_by_noise(budget, list(self._shares.values())), strict=True))
             name = label or "pipeline"
             check_whole(study, budget, name, [c.name for c in coordinates])
+            study.try_device(self._count)
             warn_delta(study, budget, sink)
             last = parts.pop("clusters")
             pca = release_components(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidArgument, PydpmodeError
-from ..numerics.designs import Design, LatticeDesign, RandomDesign
+from ..numerics.designs import MAX_LATTICE_DIMENSION, Design, LatticeDesign, RandomDesign
 from ..numerics.device_sums import DeviceSums, cupy_module, numpy_module, turn_scale
 from ..numerics.fourier_sums import ComplexArray
 from ..numerics.surfaces import FloatArray
@@ -70,6 +70,17 @@ def refuse_device(sums: DeviceSums | None, what: str) -> None:
         raise InvalidArgument(
             f"{what} runs on the processor only; open the same rows and ledger without device='cuda'"
         )
+
+
+def try_device(sums: DeviceSums | None, dimension: int) -> None:
+    """Compare the device's sums with the processor's for a design of no release; see `check_device`.
+
+    For releases in several steps, whose last design is not known before the first charge.
+    """
+    if sums is not None:
+        names, end = tuple(str(k) for k in range(dimension)), np.ones(dimension)
+        kind = LatticeDesign if dimension <= MAX_LATTICE_DIMENSION else RandomDesign
+        check_device(sums, kind(names, -end, end, 0.5 * end, 2, 0.1))
 
 
 def check_device(sums: DeviceSums, design: Design) -> None:

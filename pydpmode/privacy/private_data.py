@@ -27,7 +27,7 @@ from ..results.released_trace import ReleasedTrace
 from .accounting import Charge
 from .block_work import BlockWork, in_threads
 from .bounds import Bounds, ClippedBlock, coordinate_box, read_bounds, used_columns
-from .devices import check_device, open_device, refuse_device
+from .devices import check_device, open_device, refuse_device, try_device
 from .features import device_tolerance
 from .grams import RowPass, released_trace, run_grams
 from .grams_options import GramsOptions
@@ -199,6 +199,10 @@ class PrivateData(PublicFacts):
     def box(self, coordinates: Sequence[Coordinate]) -> tuple[FloatArray, FloatArray]:
         """Return the public box of some coordinates as two (d,) arrays. Reads no row."""
         return coordinate_box(coordinates, self._bounds)
+
+    def try_device(self, dimension: int) -> None:
+        """Refuse a device that computes surfaces of so many columns otherwise. Reads no row."""
+        try_device(self._device, dimension)
 
     # -- releases -------------------------------------------------------------------------------
 

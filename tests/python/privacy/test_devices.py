@@ -188,6 +188,17 @@ def test_a_device_that_computes_otherwise_is_refused(
     assert not study.ledger.entries()
 
 
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_pipeline_tries_the_device_before_its_first_charge(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, **next(iter(stand_in_device.FAULTS.values())))
+    study = opened("cuda")
+    with pytest.raises(InvalidArgument, match="times what double precision allows"):
+        dpm.PrivateClusteringPipeline(study, n_components=count, n_clusters=2, radius=1.0).fit(0.5)
+    assert not study.ledger.entries()
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_device_that_returns_no_numbers_is_refused(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = itertools.count()
