@@ -18,7 +18,8 @@ wire_column <- function(x, name) {
   if (is.factor(x)) {
     kind <- if (is.ordered(x)) c("ordered", "factor") else "factor"
     own <- plain_text(levels(x))
-    levels <- unique(own)
+    # A level NA (of addNA) is no value either: such rows are missing.
+    levels <- unique(own[!is.na(own)])
     return(structure(match(own, levels)[as.integer(x)], levels = levels, class = kind))
   }
   if (inherits(x, "integer64")) return(refuse_column(name, "integer64"))

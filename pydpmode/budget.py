@@ -261,6 +261,8 @@ class PrivacySpent:
             raise InvalidArgument("n_units must be at least 1, or None")
         if not isinstance(data["simulated"], bool):
             raise InvalidArgument("simulated must be true or false")
+        if data["simulated"] != ("simulated" in str(data["mechanism"])):
+            raise InvalidArgument("simulated is not what the mechanism says")
         fields["bounds"] = {str(k): (float(v[0]), float(v[1])) for k, v in data["bounds"].items()}
         fields["notes"] = tuple(data.get("notes", ()))
         return cls(**fields)

@@ -19,7 +19,6 @@ published. There is no `labels_`: labels of the private rows are one value per r
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from os import PathLike
@@ -29,13 +28,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .budget import Budget
-from .errors import InvalidArgument, MissingBounds, MissingDependency
+from .errors import DuplicateColumns, InvalidArgument, MissingBounds, MissingDependency
 from .models.density_modes import DensityModes
 from .models.modal_clustering import ModalClustering
 from .models.modal_regression import ModalRegression
 from .numerics.designs import MAX_LATTICE_DIMENSION
 from .privacy.bounds import Bounds
-from .privacy.memory_sources import number_or_nan
+from .privacy.memory_sources import column_of, is_polars, number_or_nan
 from .privacy.private_data import PrivateData
 
 try:
@@ -79,7 +78,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
     def _table(self, X: Any) -> Any:
         """Return X as an array or frame; refuse by shape, names and dtype alone."""
         if isinstance(X, list):
-            X = _numbers(X)
+            X = _rows(X, self.bounds)
         elif hasattr(X, "__array__") and not hasattr(X, "shape"):
             # Text stays text, and is refused by its dtype below: an error of NumPy's would quote it.
             X = np.asarray(X)
@@ -102,11 +101,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
                 "public bounds are missing: give bounds=(low, high) for all columns, one pair per column, or "
                 "a mapping; they are never taken from the data, because that would reveal the extreme rows"
             )
-        if (
-            isinstance(self.bounds, tuple | list)
-            and len(self.bounds) == 2
-            and not any(isinstance(end, tuple | list | np.ndarray) for end in self.bounds)
-        ):
+        if isinstance(self.bounds, tuple | list) and _is_pair(self.bounds):
             return [tuple(self.bounds)] * self.n_features_in_  # type: ignore[return-value]
         return self.bounds
 
@@ -420,11 +415,12 @@ class DPModalRegressor(RegressorMixin, _PrivateEstimator):  # type: ignore[misc]
         if self.target_bounds is None:
             raise MissingBounds("public bounds of y are missing: give target_bounds=(low, high)")
         bounds = self._bounds()
-        names = _names_of(X)
+        columns = _columns_of(X)
+        names = list(columns)
         pairs = bounds if isinstance(bounds, Mapping) else dict(zip(names, bounds, strict=True))
         response = next(name for name in ("y", "response", "_y") if name not in names)
         study = PrivateData(
-            _joined(X, y, names, response),
+            {**columns, response: _response_of(y, X.shape[0])},
             bounds={**pairs, response: self.target_bounds},
             budget=self._total(),
             ledger=self.ledger,
@@ -456,47 +452,76 @@ class DPModalRegressor(RegressorMixin, _PrivateEstimator):  # type: ignore[misc]
         return tags
 
 
-def _names_of(X: Any) -> list[str]:
-    columns = getattr(X, "columns", None)
-    return [f"x{j + 1}" for j in range(X.shape[1])] if columns is None else [str(c) for c in columns]
-
-
-def _joined(X: Any, y: Any, names: list[str], response: str) -> Any:
-    """Return predictors and response as one frame; refuse by shape and dtype alone."""
+def _columns_of(X: Any) -> dict[str, Any]:
+    """Return a table's columns by name, each with the type it has: never converted by what its cells hold."""
     import pandas as pd
 
+    if isinstance(X, np.ndarray):
+        X = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)  # a column of a matrix is a matrix
+        return {f"x{j + 1}": X[:, j] for j in range(X.shape[1])}
+    if isinstance(X, pd.DataFrame):
+        names, columns = [str(label) for label in X.columns], [X.iloc[:, j] for j in range(X.shape[1])]
+    elif is_polars(X, "DataFrame"):
+        names, columns = X.columns, X.get_columns()
+    elif type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "column_names"):
+        names, columns = X.column_names, X.columns
+    else:
+        raise InvalidArgument(
+            f"DPModalRegressor takes a NumPy array, a pandas or polars data frame or an Arrow table, got "
+            f"{type(X).__name__}; use ModalRegression, which takes more"
+        )
+    if len(set(names)) < len(names):
+        raise DuplicateColumns("two columns of X have the same name; rename one")
+    return dict(zip(names, columns, strict=True))
+
+
+def _response_of(y: Any, n_rows: int) -> Any:
+    """Return y as one column with the type it has; refuse by shape and dtype alone."""
     if y is None:
         raise InvalidArgument("DPModalRegressor requires y to be passed, but the target y is None")
-    values = _numbers(y) if isinstance(y, list) else np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
+    if isinstance(y, list | tuple):
+        # Entry by entry: what is no number is missing.
+        y = np.array([number_or_nan(value) for value in y])
+    elif column_of(y) is None and not hasattr(y, "shape"):
+        y = np.asarray(y)
+    shape = (len(y),) if column_of(y) is not None else tuple(y.shape)
+    if len(shape) == 2 and shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; it is taken as one",
             DataConversionWarning,
             stacklevel=3,
         )
-        values = values[:, 0]
-    if values.shape != (X.shape[0],):
-        raise InvalidArgument(f"y must hold one number per row of X, got shape {values.shape}")
-    frame = X.copy(deep=False) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
-    frame.columns = pd.Index(names)
-    return frame.assign(**{response: values})
+        [y] = _columns_of(y).values()
+    elif shape != (n_rows,):
+        raise InvalidArgument(f"y must hold one number per row of X, got shape {shape}")
+    if len(y) != n_rows:
+        raise InvalidArgument(f"y must hold one number per row of X, got shape {shape}")
+    return y
 
 
-def _numbers(values: list[Any]) -> npt.NDArray[np.float64]:
-    """Return a list of numbers, or of rows of numbers, as an array; what is neither is missing.
+def _rows(values: list[Any], bounds: Bounds | None) -> npt.NDArray[np.float64]:
+    """Return a list of rows as an array as wide as there are bounds; what does not fit is missing.
 
-    A list has no dtype, and refusing it for one cell, or for one row of another length, would tell of it.
+    A list has neither dtype nor width. Taking the width from the rows, or refusing the list for one of them,
+    would tell of that row.
     """
-    nested = [isinstance(row, list | tuple | np.ndarray) for row in values]
-    if 2 * sum(nested) <= len(values):
-        return np.array([number_or_nan(value) for value in values])
-    lengths = Counter(len(row) for row, is_row in zip(values, nested, strict=True) if is_row)
-    width = max(lengths, key=lambda length: (lengths[length], length))
+    if bounds is None or (isinstance(bounds, tuple | list) and _is_pair(bounds)):
+        raise InvalidArgument(
+            "Expected 2D array, got a list, which says neither how many columns it has nor their type. Give "
+            "numpy.asarray(rows, dtype=float) or a data frame, or bounds with one pair per column; of single "
+            "numbers, numpy.asarray(values, dtype=float).reshape(-1, 1)"
+        )
+    width = len(bounds)
     out = np.full((len(values), width), np.nan)
-    for k, (row, is_row) in enumerate(zip(values, nested, strict=True)):
-        if is_row and len(row) == width:
+    for k, row in enumerate(values):
+        if isinstance(row, list | tuple | np.ndarray) and np.shape(row)[:1] == (width,):
             out[k] = [number_or_nan(value) for value in row]
     return out
+
+
+def _is_pair(bounds: Sequence[Any]) -> bool:
+    """Whether bounds are one pair, for all columns."""
+    return len(bounds) == 2 and not any(isinstance(end, tuple | list | np.ndarray) for end in bounds)
 
 
 def _check_table(X: Any, name: str) -> None:

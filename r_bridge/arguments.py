@@ -55,8 +55,12 @@ def column(value: Any) -> pd.Series[Any]:
     if not isinstance(value, RVector):
         raise InvalidArgument("a column of a data frame must be an atomic vector")
     if "factor" in value.classes:
-        levels: Any = [text or "" for text in value.attributes["levels"].values]
-        codes: Any = np.where(value.values == NA_INTEGER, 0, value.values) - 1
+        given = value.attributes["levels"].values
+        # R's level NA is no value: its rows are missing, as those without a code are.
+        places: Any = np.cumsum([0, *(text is not None for text in given)]) - 1
+        places[1:][[text is None for text in given]] = -1
+        codes = places[np.where(value.values == NA_INTEGER, 0, value.values)]
+        levels: Any = [text for text in given if text is not None]
         return pd.Series(pd.Categorical.from_codes(codes, levels, ordered="ordered" in value.classes))
     if value.kind == "character":
         return pd.Series(value.values, dtype=object)

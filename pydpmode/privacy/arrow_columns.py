@@ -126,7 +126,8 @@ def order_fingerprint(array: Any, first: int) -> int:
     if types.is_dictionary(array.type):
         array = pa.compute.cast(array, array.type.value_type)
     # One form for each type, so that the borders of batches change nothing: NumPy has no missing integers.
-    if _time_unit(array.type) is not None:
+    if _time_unit(array.type) is not None or types.is_time(array.type):
+        # Times of a day too: of some, such as 24:00, Python has no object.
         array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     array = _without_half_floats(array)
     missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=bool)

@@ -9,6 +9,7 @@ process remembers what it has seen.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -20,6 +21,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import LedgerDamaged, LedgerError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 Event = dict[str, Any]
 
@@ -106,7 +112,8 @@ class FileLog:
     Parameters
     ----------
     path : path
-        Symbolic links are followed, so that all names of one file share one lock.
+        Symbolic links are followed, so that they share one lock. Hard links do not: of two processes that
+        write at once through two of them, one is refused.
     lock_timeout : float
         Seconds to wait for other processes.
     """
@@ -200,6 +207,7 @@ class FileLog:
         except OSError as problem:
             raise self._unwritten(problem) from None
         try:
+            self._check_alone(file, chain.size)
             self._append_bytes(file, line, chain.size)
             self._write_head_or_undo(file, chain, checksum)
         finally:
@@ -207,6 +215,25 @@ class FileLog:
             with contextlib.suppress(OSError):
                 os.close(file)
         self._seen = len(chain.events) + 1, checksum
+
+    def _check_alone(self, file: int, size: int) -> None:
+        """Refuse a file that others write to: the lock goes by the name, and a file may have two.
+
+        The file itself is locked until it is closed, where the system can do that: by the process, so that
+        neither a forked one nor a file that could not be closed keeps the lock.
+        """
+        busy = False
+        if fcntl is not None:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as problem:
+                busy = problem.errno in (errno.EACCES, errno.EAGAIN)
+        if busy or os.fstat(file).st_size != size:
+            raise LedgerError(
+                f"{self.path} was written to while this process held its lock: by a program that takes no "
+                "lock, or under another name of the file (a hard link). Give every process the same path "
+                f"and try again. {_NOTHING}"
+            )
 
     def _append_bytes(self, file: int, line: bytes, size: int) -> None:
         try:

@@ -86,8 +86,10 @@ class NumpyColumn:
     """One column of a NumPy array, masked or not, of any memory layout."""
 
     def __init__(self, values: np.ndarray[Any, Any]) -> None:
-        self._mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-        self._values = np.asarray(np.ma.getdata(values))
+        masked = isinstance(values, np.ma.MaskedArray)
+        self._mask = np.ma.getmaskarray(values).reshape(-1) if masked else None
+        # A column of a matrix has two dimensions.
+        self._values = np.asarray(np.ma.getdata(values)).reshape(-1)
         self.dtype = str(self._values.dtype)
         kinds: dict[str, Kind] = {"M": "datetime", "m": "timedelta"}
         numeric: Kind | None = "number" if self._values.dtype.kind in "biuf" else None

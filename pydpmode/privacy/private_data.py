@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import ADJACENCIES, UNITS, Adjacency, Budget, Device, Outside, PrivacySpent, Unit
+from ..budget import Adjacency, Budget, Device, Outside, PrivacySpent, Unit
 from ..errors import EmptyData, InvalidArgument, InvalidBudget, PicklingRefused
 from ..numerics.designs import Design
 from ..numerics.surfaces import FloatArray
@@ -44,7 +44,13 @@ from .quantiles import cell_weights, draw_quantiles, plan_quantiles, reserved
 from .row_errors import reading_rows
 from .sources import open_source
 from .surface_release import ReleasePlan, add_noise, check_notes, check_request, plan_release, to_lattice
-from .table_options import check_choice, check_count, check_person, check_weights, person_votes
+from .table_options import (
+    check_count,
+    check_neighbours,
+    check_person,
+    check_weights,
+    person_votes,
+)
 from .table_options import check_table as check_table
 
 # Rows summed in floating point before anything is rounded: 1 MB a column.
@@ -147,9 +153,7 @@ class PrivateData(PublicFacts):
     ) -> None:
         if not isinstance(budget, Budget):
             raise InvalidBudget(f"budget must be a Budget(epsilon, delta), got {type(budget).__name__}")
-        check_choice("adjacency", adjacency, ADJACENCIES)
-        check_choice("unit", unit, UNITS)
-        check_choice("outside", outside, ("clip", "ignore"))
+        check_neighbours(data, adjacency, unit, outside)
         self._adjacency, self._unit, self._outside = adjacency, unit, outside
         self._budget = budget
         self._progress, self._device = progress, open_device(device, data)

@@ -49,7 +49,8 @@ class RowStream:
     n_rows : int, optional
         PUBLIC number of rows. Needed for a reader under adjacency="replace", where it is public and
         used before the first row is read; a pass over another number of rows fails. For a callable it
-        saves the pass that counts them.
+        saves the pass that counts them. Refused where the number of rows is private: under
+        adjacency="add_remove" and with unit="person".
 
     Raises
     ------
@@ -77,6 +78,11 @@ class RowStream:
             )
         self._source = source
         self._stated = None if n_rows is None else as_whole(n_rows, "n_rows", 1)
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows that was stated, None when none was."""
+        return self._stated
 
     def __repr__(self) -> str:
         passes = "one pass" if is_reader(self._source) else "any number of passes"
@@ -168,7 +174,8 @@ class BatchTable(BaseTable):
         if self._reader is not None:
             raise UnsupportedSource(
                 f"a {self._what} can be read once and does not say how many rows it has; give the public "
-                "number, RowStream(reader, n_rows=...), or use adjacency='add_remove' with n_guess="
+                "number, RowStream(reader, n_rows=...), or use adjacency='add_remove' with n_guess=; where "
+                "persons are the unit, give RowStream(a function that opens a new reader)"
             )
         with self._without_messages():
             if self._count is not None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..budget import Unit, as_number, as_whole
+from ..budget import ADJACENCIES, UNITS, Adjacency, Outside, Unit, as_number, as_whole
 from ..errors import InvalidArgument, UnknownColumn
 from ..numerics.surfaces import FloatArray
 from .bounds import Bounds, read_bounds
 from .row_errors import reading_rows
 from .sources import open_source, takes_names
+from .stream_sources import RowStream
 from .table_source import CodeArray, TableSource
 
 # Largest number of rows or persons that may be stated: a double holds it exactly.
@@ -25,6 +26,22 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     """Check that an option is one of those allowed."""
     if not isinstance(value, str) or value not in allowed:
         raise InvalidArgument(f"{name} must be one of {list(allowed)}, got {value!r}")
+
+
+def check_neighbours(data: object, adjacency: Adjacency, unit: Unit, outside: Outside) -> None:
+    """Check what neighbouring tables are, and refuse a stated number of rows where that number is private.
+
+    Whether a pass over the rows fits a stated number would tell it exactly.
+    """
+    check_choice("adjacency", adjacency, ADJACENCIES)
+    check_choice("unit", unit, UNITS)
+    check_choice("outside", outside, ("clip", "ignore"))
+    if isinstance(data, RowStream) and data.n_rows is not None and (adjacency, unit) != ("replace", "row"):
+        why = "adjacency='add_remove'" if adjacency == "add_remove" else "unit='person'"
+        raise InvalidArgument(
+            f"RowStream(n_rows={data.n_rows}) states the number of rows, which is private under {why}; "
+            "leave n_rows out"
+        )
 
 
 def check_person(source: TableSource, unit: Unit, person: str | None) -> str | None:

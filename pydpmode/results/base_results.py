@@ -462,6 +462,11 @@ def _shared_fields(data: Mapping[str, Any]) -> dict[str, Any]:
         if stored.get("type") not in SURFACE_READERS:
             raise SurfaceFileError(f"the result holds a surface of unknown type {stored.get('type')!r}")
         surface = _named(SURFACE_READERS[stored["type"]])(stored)
+    privacy = None if data["privacy"] is None else PrivacySpent.from_dict(data["privacy"])
+    if surface is not None and privacy != surface.privacy:
+        raise SurfaceFileError(
+            "the result and the surface in it state different costs: one was edited; copy the file again"
+        )
     return {
         "coordinates": tuple(Coordinate.from_dict(item) for item in data["coordinates"]),
         "facts": SurfaceFacts(
@@ -474,7 +479,7 @@ def _shared_fields(data: Mapping[str, Any]) -> dict[str, Any]:
             negative_mass=None if negative is None else number_from(negative),
         ),
         "surface": surface,
-        "privacy": None if data["privacy"] is None else PrivacySpent.from_dict(data["privacy"]),
+        "privacy": privacy,
         "bandwidth_rule": str(data["bandwidth_rule"]),
         "warnings": tuple(str(text) for text in data["warnings"]),
         "label": str(data["label"]),

@@ -39,6 +39,8 @@ class GroupedSurface:
     def __post_init__(self) -> None:
         if not self.surfaces or len(self.levels) != len(self.surfaces):
             raise InvalidArgument("a grouped surface needs one surface per level")
+        if any(surface.privacy != self.privacy for surface in self.surfaces):
+            raise InvalidArgument("the surfaces of a grouped surface state different costs of one release")
 
     def at(self, level: Level) -> ReleasedSurface:
         """Return the surface of one level.
@@ -123,8 +125,10 @@ class GroupedSurface:
         try:
             parts = tuple(ReleasedSurface.from_dict(part) for part in data["surfaces"])
             return cls(str(data["column"]), tuple(data["levels"]), parts)
-        except (KeyError, TypeError) as problem:
-            raise SurfaceFileError("the grouped surface is damaged or incomplete; copy it again") from problem
+        except (KeyError, TypeError, InvalidArgument) as problem:
+            raise SurfaceFileError(
+                f"the grouped surface is damaged or incomplete ({problem}); copy it again"
+            ) from problem
 
     def __repr__(self) -> str:
         return f"GroupedSurface({self.column}: {', '.join(map(str, self.levels))}; {self.surfaces[0]!r})"

@@ -156,7 +156,7 @@ def spent(**changes: Any) -> PrivacySpent:
         {},
         {"adjacency": "add_remove", "n_units": None, "outside": "ignore"},
         {"unit": "person", "label": "first", "notes": ("a", "b")},
-        {"max_weight": 7.5, "simulated": True},
+        {"max_weight": 7.5, "simulated": True, "mechanism": "surface (simulated Gaussian)"},
     ],
     ids=repr,
 )
@@ -191,6 +191,8 @@ def test_the_sentence_says_what_holds() -> None:
         {"n_units": 0},
         {"n_units": "1000"},
         {"simulated": 0},
+        {"simulated": True},
+        {"mechanism": "surface (simulated Gaussian)"},
         {"simulated": None},
         {"bounds": {"age": [15]}},
         {"bounds": None},

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -178,12 +181,84 @@ def test_one_odd_row_of_a_list_changes_no_error(odd: Any) -> None:
     for place in (0, 150):
         changed = [*rows[:place], odd, *rows[place + 1 :]]
         for twin in TWINS:
-            model = twin(epsilon=1.0, delta=1e-4, bounds=(-4, 4), random_state=1).fit(changed)
+            model = twin(epsilon=1.0, delta=1e-4, bounds=[(-4, 4)] * 2, random_state=1).fit(changed)
             assert model.n_features_in_ == 2
     y = [row[1] for row in rows]
     y[3] = odd
-    model = DPModalRegressor(1.0, 1e-4, bounds=(-4, 4), target_bounds=(-4, 4), random_state=1)
+    model = DPModalRegressor(1.0, 1e-4, bounds=[(-4, 4)], target_bounds=(-4, 4), random_state=1)
     model.fit([row[:1] for row in rows], y)
+
+
+@pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
+def test_the_width_of_a_list_is_that_of_the_bounds() -> None:
+    """A vote of the rows would turn half of them into missing ones where one row changes its outcome."""
+    rows = [[0.1, 0.2]] * 10 + [[0.1, 0.2, 0.3]] * 10
+    for last in ([0.1, 0.2], [0.1, 0.2, 0.3], 0.1, "x"):
+        for twin in TWINS:
+            with pytest.raises(InvalidArgument, match="one pair per column"):
+                twin(epsilon=1.0, delta=1e-3, bounds=(0, 1)).fit([*rows, last])
+        wide = DPModes(1.0, 1e-3, bounds=[(0, 1)] * 3, bandwidth=0.3, random_state=1).fit([*rows, last])
+        assert wide.n_features_in_ == 3
+
+
+CELLS = [0.123, 0.456, 0.789]
+KINDS: dict[str, Any] = {
+    "NumPy": lambda x: x[:, None],
+    "matrix": lambda x: np.asmatrix(x).T,
+    "masked": lambda x: np.ma.array(x[:, None]),
+    "pandas": lambda x: pd.DataFrame({"income": x}),
+    "pandas with numbers for names": lambda x: pd.DataFrame(x[:, None]),
+    "polars": lambda x: pl.DataFrame({"income": x}),
+    "Arrow": lambda x: pa.table({"income": x}),
+}
+
+
+@pytest.mark.parametrize("estimator", [DPModes, DPModalClustering, DPModalRegressor])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_names_are_names_and_not_rows(estimator: Any, kind: str, tmp_path: Path) -> None:
+    """Whatever kind of table: a library's list of columns may hold the columns themselves."""
+    x = np.round(np.random.default_rng(0).uniform(0, 1, 400), 3)
+    x[:3] = CELLS
+    more = {"target_bounds": (-2, 2)} if estimator is DPModalRegressor else {"bandwidth": 0.3}
+    y = (np.sin(6 * x),) if estimator is DPModalRegressor else ()
+    budget, ledger = dpm.Budget(2.0, 1e-4), tmp_path / "study.jsonl"
+    model = estimator(2.0, 1e-4, bounds=(0, 1), budget=budget, ledger=ledger, random_state=1, **more)
+    model.fit(KINDS[kind](x), *y)
+    name = {"pandas": "income", "polars": "income", "Arrow": "income"}.get(kind)
+    columns = [name or ("0" if kind.startswith("pandas") else "x1"), *(["y"] if y else [])]
+    assert list(model.result_.columns) == columns
+    result = model.result_
+    texts = [repr(result), str(result.summary()), json.dumps(result.to_dict()["coordinates"])]
+    for text in [*texts, ledger.read_text()]:
+        assert not any(str(cell) in text for cell in CELLS)
+
+
+RESPONSES: dict[str, Any] = {
+    "boolean": lambda v: pd.Series(v, dtype="boolean"),
+    "Int64": lambda v: pd.Series([None if e is None else int(e) for e in v], dtype="Int64"),
+    "Arrow in pandas": lambda v: pd.Series(v, dtype="bool[pyarrow]"),
+    "polars": lambda v: pl.Series(v, dtype=pl.Boolean),
+    "Arrow": lambda v: pa.array(v, pa.bool_()),
+    "frame": lambda v: pd.DataFrame({"z": pd.Series(v, dtype="boolean")}),
+}
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+@pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_one_missing_cell_decides_nothing(kind: str) -> None:
+    """A conversion by values makes objects of truth values of which one is missing, and those are refused."""
+    x = np.random.default_rng(0).uniform(0, 1, 200)
+    cells: list[Any] = (x > 0.5).tolist()
+    for missing in ([], [3]):
+        for place in missing:
+            cells[place] = None
+        model = DPModalRegressor(2.0, 1e-3, bounds=(0, 1), target_bounds=(-1, 2), random_state=1)
+        assert model.fit(x[:, None], RESPONSES[kind](cells)).n_features_in_ == 1
+        two = pl.DataFrame({"x": x, "b": pl.Series(cells, dtype=pl.Boolean)})
+        assert list(model.fit(two, x).result_.columns) == ["x", "b", "y"]
 
 
 def test_the_regressor_predicts_the_largest_branch(tmp_path: Path) -> None:

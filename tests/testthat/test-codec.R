@@ -93,6 +93,10 @@ test_that("a string of one row changes no other row's, whatever its encoding", {
     as.integer(dpmode:::wire_column(factor(c("q\xff", "q<ff>", "k", NA), levels = c("k", "q\xff", "q<ff>")), "id")),
     c(2L, 2L, 1L, NA)
   )
+  # The level NA of addNA() is no value: such rows are missing.
+  none <- dpmode:::wire_column(addNA(factor(c("b", NA, "", "b"))), "id")
+  expect_identical(as.integer(none), c(2L, NA, 1L, 2L))
+  expect_identical(levels(none), c("", "b"))
 })
 
 test_that("strings of unknown bytes reach Python", {

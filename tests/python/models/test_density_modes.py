@@ -45,6 +45,18 @@ def test_a_real_release_is_marked_private_and_differs_between_runs(four):
     assert not np.array_equal(first.surface.vector, second.surface.vector)
 
 
+@pytest.mark.parametrize(
+    "change", [{"epsilon": 0.01}, {"simulated": False, "mechanism": "surface (discrete Gaussian)"}]
+)
+def test_a_result_that_contradicts_its_surface_is_refused(four, change):
+    res = fit(four, bounds=BOX)
+    data = res.to_dict()
+    assert type(res).from_dict(data).privacy.simulated
+    data["privacy"] = data["privacy"] | change
+    with pytest.raises(errors.SurfaceFileError, match="state different costs"):
+        type(res).from_dict(data)
+
+
 def test_a_seed_repeats_every_bit_and_is_marked_everywhere(four, tmp_path):
     first, second = fit(four, bounds=BOX), fit(four, bounds=BOX)
     assert np.array_equal(first.surface.vector, second.surface.vector)

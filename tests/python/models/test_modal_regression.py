@@ -305,6 +305,10 @@ def test_groups_have_their_own_branches_from_one_release(grouped: ModalRegressio
     assert grouped.privacy.sensitivity == pytest.approx(np.sqrt(2), abs=1e-2)
     assert "up, down" in grouped.summary().as_text()
     assert list(grouped.branches.columns[:3]) == ["side", "x", "branch"]
+    edited = grouped.surface.to_dict()
+    edited["surfaces"][1]["privacy"] |= {"epsilon": 0.01}
+    with pytest.raises(errors.SurfaceFileError, match="different costs of one release"):
+        GroupedSurface.from_dict(edited)
     assert grouped.mass.groupby(level=0).sum().to_numpy() == pytest.approx([1, 1], abs=0.15)
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import filelock
 import pytest
@@ -235,6 +236,27 @@ class TestOneBudget:
         opened(link).charge(gaussian(0.9))
         assert not opened(path).would_fit(gaussian(0.9))
         assert not link.with_name("link.jsonl.lock").exists()
+
+    def test_two_hard_links_never_overspend(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They have two locks, so that the second to write finds that the file has grown."""
+        opened(path).charge(gaussian(0.1))
+        other = path.with_name("other.jsonl")
+        os.link(path, other)
+        one, two = opened(path), opened(other)
+        append, told = event_log.FileLog.append, list[str]()
+
+        def after_the_other(self: event_log.FileLog, event: Any, chain: Any) -> None:
+            monkeypatch.undo()
+            told.append(two.charge(gaussian(0.8)))
+            append(self, event, chain)
+
+        monkeypatch.setattr(event_log.FileLog, "append", after_the_other)
+        with pytest.raises(LedgerError, match="another name of the file"):
+            one.charge(gaussian(0.8))
+        assert told
+        assert [entry.charge.epsilon for entry in opened(path).entries()] == [0.1, 0.8]
+        with pytest.raises(BudgetExceeded):
+            one.charge(gaussian(0.8))
 
     def test_threads_never_overspend(self, any_ledger: Ledger) -> None:
         accepted: list[str] = []

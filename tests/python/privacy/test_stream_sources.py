@@ -211,8 +211,8 @@ def test_a_reader_does_not_serve_what_takes_two_passes() -> None:
     )
     with pytest.raises(UnsupportedSource, match="takes 2 passes"):
         release(persons)
-    with pytest.raises(UnsupportedSource, match="takes 2 passes"):
-        PrivateData(stream, bounds=BOUNDS, budget=BUDGET, unit="person", person="who")
+    with pytest.raises(UnsupportedSource, match="where persons are the unit"):
+        PrivateData(short_batches(), bounds=BOUNDS, budget=BUDGET, unit="person", person="who")
     assert study.ledger.entries() == persons.ledger.entries() == ()
     release(study)
 
@@ -278,7 +278,7 @@ def broken_batches() -> pa.RecordBatchReader:
 
 def test_an_error_of_a_library_is_named_and_not_quoted() -> None:
     query = DUCKDB.sql(f"select cast(c as double) a, 0.5 b from (values ('1'), ('x{CANARY}')) t(c)")
-    sources: dict[str, Any] = {"stream": dpm.RowStream(broken_batches, n_rows=2), "query": query}
+    sources: dict[str, Any] = {"stream": dpm.RowStream(broken_batches), "query": query}
     if LAZY:
         text = pl.LazyFrame({"a": ["1", f"x{CANARY}"], "b": [0.5, 0.5]})
         sources["lazy frame"] = text.with_columns(pl.col("a").str.to_decimal(scale=1).cast(pl.Float64))
@@ -439,6 +439,28 @@ def test_another_order_in_a_later_pass_is_refused(how: str) -> None:
         dpm.DensityModes(restless, "a", bandwidth=0.2).fit(epsilon=1.0)
 
 
+@pytest.mark.parametrize("latest", ["11:00:00", "24:00:00"])
+def test_times_of_a_day_as_identifiers(latest: str) -> None:
+    """24:00 is a time to DuckDB and not to Python: one such cell must not decide."""
+    query = DUCKDB.sql(
+        f"select 0.5::double a, 0.5::double b, t from (values (time '10:00:00'), (time '{latest}')) v(t)"
+    )
+    study = PrivateData(query, bounds=BOUNDS, budget=BUDGET, unit="person", person="t")
+    assert study.n_units == 2
+    release(study)
+
+
+@pytest.mark.parametrize(
+    "private", [{"adjacency": "add_remove", "n_guess": N}, {"unit": "person", "person": "who"}]
+)
+def test_a_private_number_of_rows_cannot_be_stated(private: dict[str, Any]) -> None:
+    """A pass that fails unless the number is right would tell it exactly, for nothing."""
+    for n in (N, N + 1):
+        stream = dpm.RowStream(short_batches, n_rows=n)
+        with pytest.raises(InvalidArgument, match=rf"RowStream\(n_rows={n}\) states the number of rows"):
+            PrivateData(stream, bounds=BOUNDS, budget=BUDGET, **private)
+
+
 def test_a_fingerprint_of_an_order_does_not_depend_on_the_batches() -> None:
     cells: list[Any] = [
         pa.array([3, None, 1, 2**40, 0]),
@@ -447,6 +469,8 @@ def test_a_fingerprint_of_an_order_does_not_depend_on_the_batches() -> None:
         pa.array(["a", None, "b", "", "a"]),
         pa.array(["a", None, "b", "", "a"]).dictionary_encode(),
         pa.array([1, None, 3, 4, 5], pa.timestamp("us")),
+        pa.array([1, None, 3, 86_400_000_000, 5], pa.time64("us")),
+        pa.array([1, None, 3, 86_400, 5], pa.time32("s")),
         pa.array([b"x", None, b"", b"y", b"z"]),
     ]
     for array in cells:

@@ -132,6 +132,17 @@ def test_column_types_follow_from_the_r_type_alone() -> None:
         assert column(RVector(kind, full)).dtype == column(RVector(kind, gap)).dtype == np.float64
 
 
+@pytest.mark.parametrize("levels", [["a", "b", None], ["a", "", None], [None, "a", "b"]])
+def test_the_level_na_of_a_factor_is_no_value(levels: list[str | None]) -> None:
+    """`addNA` makes a level of what is missing: a person of that name would be everybody without one."""
+    codes = np.array([1, 2, 3, NA_INTEGER, 1], dtype="<i4")
+    attributes = {"levels": RVector("character", levels), "class": RVector("character", ["factor"])}
+    found = column(RVector("integer", codes, attributes))
+    wanted = [*(levels[code - 1] for code in (1, 2, 3)), None, levels[0]]
+    assert [None if value is pd.NA or value != value else value for value in found.tolist()] == wanted
+    assert found.cat.categories.tolist() == [text for text in levels if text is not None]
+
+
 @pytest.mark.parametrize("cut", range(2, len(FROM_R) - 1, 7))
 def test_damage_is_refused(cut: int) -> None:
     with pytest.raises(InvalidArgument):
