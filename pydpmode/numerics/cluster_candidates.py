@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cluster_fit import LARGEST_WEIGHT, Clusters, Prior
+from .cluster_fit import LARGEST_WEIGHT, Clusters, Prior, fading
 from .cluster_sketch import ClusterSketch
 from .mode_ascent import ascend
 from .mode_candidates import public_points
@@ -63,6 +63,16 @@ class Candidates:
             sine=np.concatenate([self.sine, other.sine]),
         )
 
+    def shaped_as(self, sketch: ClusterSketch, clusters: Clusters) -> Candidates:
+        """Return these trial centres with one trial shape, that which the clusters have in common."""
+        fade = fading(sketch, clusters)[None]
+        return replace(
+            self,
+            filters=fade.astype(np.float32),
+            energies=_energies(fade),
+            log_widths=clusters.log_widths[None],
+        )
+
     def image(self, number: int, width: int) -> FloatArray:
         """Return the image of one trial centre at a trial width, (2M,)."""
         parts = [self.cosine[number] * self.filters[width], self.sine[number] * self.filters[width]]
@@ -102,9 +112,15 @@ def at_points(points: FloatArray, sketch: ClusterSketch, prior: Prior) -> Candid
     phase = points.astype(np.float32) @ sketch.frequencies.astype(np.float32)
     log_widths = np.log(np.multiply.outer(np.array(WIDTHS), prior.spread))
     fade = np.exp(-0.5 * (np.exp(2 * log_widths) @ sketch.squares)) * sketch.root
+    return Candidates(
+        points, np.cos(phase), np.sin(phase), fade.astype(np.float32), _energies(fade), log_widths
+    )
+
+
+def _energies(fade: FloatArray) -> FloatArray:
+    """Return the squared norms of images that fade so, (w,)."""
     # Where the kernel is far narrower than a cluster its image vanishes.
-    energies = np.maximum(np.sum(fade**2, axis=1), np.finfo(float).tiny)
-    return Candidates(points, np.cos(phase), np.sin(phase), fade.astype(np.float32), energies, log_widths)
+    return np.asarray(np.maximum(np.sum(fade**2, axis=1), np.finfo(float).tiny))
 
 
 def greedy(found: Candidates, targets: FloatArray, widths: IntArray, count: int) -> list[Clusters]:

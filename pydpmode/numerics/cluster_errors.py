@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .cluster_candidates import Candidates, greedy
+from .cluster_candidates import Candidates, box_candidates, greedy
 from .cluster_fit import ClusterFit, Clusters, Prior, derivatives, normal_equations, parts_of, refit
-from .cluster_search import losses, nearest_width
+from .cluster_search import losses
 from .cluster_sketch import ClusterSketch
+from .mode_candidates import GRID_DIMENSIONS
 from .surfaces import FloatArray
 
 _NOTHING = 1e-6  # evidence, in standard deviations
@@ -112,8 +113,12 @@ def _stability(
     generator = np.random.default_rng(_SEED + 1)
     noise = generator.standard_normal((_REDRAWS, *sketch.target.shape))
     targets = np.tensordot(clusters.weights, parts, axes=1) + noise
-    width = np.full(_REDRAWS, nearest_width(found, clusters))
-    starts = greedy(found, targets, width, clusters.count)
+    # Filters of the clusters' own shape: those of trial widths go astray where it is unlike the data's. And
+    # in few dimensions starts over the whole box, since the others lie where all the data seem to.
+    if sketch.dimension <= GRID_DIMENSIONS:
+        found = found.joined(box_candidates(sketch, prior))
+    matched = found.shaped_as(sketch, clusters)
+    starts = greedy(matched, targets, np.zeros(_REDRAWS, dtype=np.int64), clusters.count)
     apart = np.sqrt(((clusters.centres[:, None] - clusters.centres) ** 2).sum(axis=2))
     apart[np.diag_indices_from(apart)] = np.inf
     reach = np.minimum(0.5 * apart.min(axis=1), float(np.linalg.norm(prior.spread)))

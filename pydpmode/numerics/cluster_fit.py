@@ -1,8 +1,11 @@
-"""Fit K Gaussian clusters of one common width, or of own shapes, to a sketch, by penalised least squares.
+"""Fit K Gaussian clusters of one common shape, or of own shapes, to a sketch, by penalised least squares.
 
 Objective: half the squared residual in noise units, plus `sum_k |(c_k - m) / t|^2 / 2` (centres are thought
 to be normal about the middle m with spread t, which keeps those that the release says little of from
 running away), plus a weak ridge on the logarithm of the width. Minimised by Levenberg and Marquardt's method.
+
+Shear: with `Prior.shear_freedom` the common covariance is `S L L^T S`, `L` unit lower triangular. Axes are
+those of all the data, which clusters that are longer one way than the other need not share.
 
 Own shapes: the covariance of cluster k is `S A_k A_k^T S`, `S` the common widths and `A_k` the identity plus
 deviations (`shape_basis`), which the penalty takes to be normal about zero. Where the release says little of
@@ -24,7 +27,7 @@ _SMALL_GAIN = 0.02  # of the objective (half a chi-square): a step that gains le
 _LONGEST = 1.0  # step of a centre, in working units
 _FATTEST = 0.5  # step of a log-width
 _LEAST_WEIGHT, LARGEST_WEIGHT = 1e-4, 10.0  # the whole mass is 1, up to noise
-NARROWEST, _WIDEST = 0.1, 2.0  # width, in spreads of all the data
+NARROWEST, _WIDEST = 0.05, 2.0  # width, in spreads of all the data
 _MOST_CHANGE = 0.3  # step of a deviation
 _TRIALS = 6
 
@@ -43,12 +46,15 @@ class Clusters:
         Logarithms of the standard deviations that all clusters share, per axis.
     deviations : (K, B) array
         Of each cluster's shape from the common one, in `shape_basis`; without columns for a common shape.
+    shear : (d (d - 1) / 2,) array
+        What the common `L` has below its diagonal, row by row; empty where the axes are kept.
     """
 
     weights: FloatArray
     centres: FloatArray
     log_widths: FloatArray
     deviations: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    shear: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if self.deviations.size == 0:
@@ -63,7 +69,7 @@ class Clusters:
         """Return these clusters and one more, of the common shape."""
         shapes = np.vstack([self.deviations, np.zeros((1, self.deviations.shape[1]))])
         centres = np.vstack([self.centres, centre])
-        return Clusters(np.append(self.weights, weight), centres, self.log_widths, shapes)
+        return replace(self, weights=np.append(self.weights, weight), centres=centres, deviations=shapes)
 
     def without(self, number: int) -> Clusters:
         """Return the clusters but one."""
@@ -71,12 +77,35 @@ class Clusters:
 
     def only(self, wanted: BoolArray) -> Clusters:
         """Return some of the clusters."""
-        return Clusters(self.weights[wanted], self.centres[wanted], self.log_widths, self.deviations[wanted])
+        return replace(
+            self,
+            weights=self.weights[wanted],
+            centres=self.centres[wanted],
+            deviations=self.deviations[wanted],
+        )
 
     def shaped(self) -> Clusters:
         """Return the same clusters with shapes of their own, not yet fitted."""
         count = len(shape_basis(self.log_widths.size))
-        return replace(self, deviations=np.zeros((self.count, count)))
+        return replace(self, deviations=np.zeros((self.count, count)), shear=np.zeros(0))
+
+    def sheared(self) -> Clusters:
+        """Return the same clusters with a common shear that is to be fitted."""
+        d = self.log_widths.size
+        return replace(self, shear=np.zeros(d * (d - 1) // 2)) if self.shear.size == 0 else self
+
+    @property
+    def common(self) -> FloatArray:
+        """The common `L`, (d, d)."""
+        out = np.eye(self.log_widths.size)
+        if self.shear.size:
+            out[np.tril_indices(self.log_widths.size, -1)] = self.shear
+        return out
+
+    @property
+    def common_variances(self) -> FloatArray:
+        """Variances of the common shape along the axes, (d,)."""
+        return np.asarray(np.exp(2 * self.log_widths) * np.sum(self.common**2, axis=1))
 
     @property
     def factors(self) -> FloatArray:
@@ -103,6 +132,8 @@ class Prior:
         proportion to `spread`.
     shape_freedom : float
         Standard deviation of the deviations of own shapes.
+    shear_freedom : float
+        Standard deviation of the common shear; 0 keeps the axes.
     """
 
     middle: FloatArray
@@ -112,6 +143,7 @@ class Prior:
     width_freedom: float = 1.0
     axis_freedom: float = 0.0
     shape_freedom: float = 0.25
+    shear_freedom: float = 0.0
 
     @property
     def centre_precision(self) -> FloatArray:
@@ -160,13 +192,26 @@ def _relative_factors(clusters: Clusters) -> FloatArray:
     """Return `A_k`, (K, d, d)."""
     d = clusters.log_widths.size
     if clusters.deviations.shape[1] == 0:
-        return np.broadcast_to(np.eye(d), (clusters.count, d, d))
-    return np.asarray(np.eye(d) + np.tensordot(clusters.deviations, shape_basis(d), axes=1))
+        return np.broadcast_to(clusters.common, (clusters.count, d, d))
+    return np.asarray(clusters.common + np.tensordot(clusters.deviations, shape_basis(d), axes=1))
 
 
-def images(sketch: ClusterSketch, centres: FloatArray, log_widths: FloatArray) -> FloatArray:
-    """Return the measurements of clusters of weight one, in noise units, (K, 2, M)."""
-    fade = np.exp(-0.5 * (np.exp(2 * log_widths) @ sketch.squares)) * sketch.root
+def fading(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
+    """Return how images of the common shape fade, over the noise's standard deviation, (M,)."""
+    if clusters.shear.size == 0:
+        exponent = np.exp(2 * clusters.log_widths) @ sketch.squares
+    else:
+        exponent = np.sum(_commonly_reached(sketch, clusters) ** 2, axis=0)
+    return np.asarray(np.exp(-0.5 * exponent) * sketch.root)
+
+
+def _commonly_reached(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
+    """Return the frequencies in units of the common shape, `L^T S w`, (d, M)."""
+    return np.asarray(clusters.common.T @ (np.exp(clusters.log_widths)[:, None] * sketch.frequencies))
+
+
+def images(sketch: ClusterSketch, centres: FloatArray, fade: FloatArray) -> FloatArray:
+    """Return the measurements of clusters of weight one whose images fade so, in noise units, (K, 2, M)."""
     phase = centres @ sketch.frequencies
     out = np.empty((centres.shape[0], 2, sketch.root.size))
     np.multiply(np.cos(phase), fade, out=out[:, 0])
@@ -177,7 +222,7 @@ def images(sketch: ClusterSketch, centres: FloatArray, log_widths: FloatArray) -
 def parts_of(sketch: ClusterSketch, clusters: Clusters) -> FloatArray:
     """Return the measurements of every cluster as if of weight one, in noise units, (K, 2, M)."""
     if clusters.deviations.shape[1] == 0:
-        return images(sketch, clusters.centres, clusters.log_widths)
+        return images(sketch, clusters.centres, fading(sketch, clusters))
     reached = _reached(sketch, clusters)
     fade = np.exp(-0.5 * np.einsum("kjm,kjm->km", reached, reached)) * sketch.root
     phase = clusters.centres @ sketch.frequencies
@@ -200,6 +245,8 @@ def evaluate(sketch: ClusterSketch, prior: Prior, clusters: Clusters) -> tuple[C
 
 def refit(sketch: ClusterSketch, prior: Prior, start: Clusters, most: int = 30) -> ClusterFit:
     """Take at most so many of Levenberg and Marquardt's steps; the objective never rises."""
+    if prior.shear_freedom > 0 and start.deviations.shape[1] == 0:
+        start = start.sheared()
     fit, parts = evaluate(sketch, prior, start)
     damping = 1e-2
     for _ in range(most):
@@ -227,13 +274,13 @@ def refit(sketch: ClusterSketch, prior: Prior, start: Clusters, most: int = 30) 
 def derivatives(sketch: ClusterSketch, clusters: Clusters, parts: FloatArray) -> FloatArray:
     """Return the derivatives of the fitted measurements, (P, 2M).
 
-    Parameters in the order: weights; centres, axis after axis; log-widths; deviations, one of the basis
-    after the other.
+    Parameters in the order: weights; centres, axis after axis; log-widths; shear; deviations, one of the
+    basis after the other.
     """
     d, k = sketch.dimension, clusters.count
     m = sketch.root.size
-    shapes = clusters.deviations.shape[1]
-    out = np.empty((k + k * d + d + k * shapes, 2, m))
+    shapes, shears = clusters.deviations.shape[1], clusters.shear.size
+    out = np.empty((k + k * d + d + shears + k * shapes, 2, m))
     out[:k] = parts
     weighted = clusters.weights[:, None, None] * parts
     turned = np.stack([-weighted[:, 1], weighted[:, 0]], axis=1)
@@ -241,11 +288,24 @@ def derivatives(sketch: ClusterSketch, clusters: Clusters, parts: FloatArray) ->
         np.multiply(turned, sketch.frequencies[a], out=out[k + a * k : k + (a + 1) * k])
     if shapes:
         _shape_derivatives(sketch, clusters, weighted, out[k + k * d :])
+    elif shears:
+        _shear_derivatives(sketch, clusters, weighted.sum(axis=0), out[k + k * d :])
     else:
         whole = weighted.sum(axis=0)
         squared = np.exp(2 * clusters.log_widths)
         np.multiply(whole, (-squared[:, None] * sketch.squares)[:, None], out=out[k + k * d :])
     return out.reshape(-1, 2 * m)
+
+
+def _shear_derivatives(sketch: ClusterSketch, clusters: Clusters, whole: FloatArray, out: FloatArray) -> None:
+    """Fill in the derivatives by log-widths and shear of `exp(-|u|^2 / 2)`, `u = L^T S w`."""
+    d = sketch.dimension
+    scaled = np.exp(clusters.log_widths)[:, None] * sketch.frequencies
+    reached = _commonly_reached(sketch, clusters)
+    along = -scaled * (clusters.common @ reached)
+    np.multiply(whole, along[:, None], out=out[:d])
+    for place, (i, j) in enumerate(zip(*np.tril_indices(d, -1), strict=True)):
+        np.multiply(whole, -scaled[i] * reached[j], out=out[d + place])
 
 
 def _shape_derivatives(
@@ -276,9 +336,13 @@ def normal_equations(jacobian: FloatArray, prior: Prior, clusters: Clusters) -> 
     normal[np.arange(k, k + k * d), np.arange(k, k + k * d)] += precision
     pull[at] = precision * (clusters.centres - prior.middle).T.ravel()
     ridge = _width_matrix(prior, d)
-    widths, own = slice(k + k * d, k + k * d + d), np.arange(k + k * d + d, normal.shape[0])
+    first, last = k + k * d + d, k + k * d + d + clusters.shear.size
+    widths, shear, own = slice(k + k * d, first), np.arange(first, last), np.arange(last, normal.shape[0])
     normal[widths, widths] += ridge
     pull[widths] = ridge @ _relative_widths(prior, clusters)
+    if shear.size:
+        normal[shear, shear] += prior.shear_freedom**-2
+        pull[shear] = clusters.shear / prior.shear_freedom**2
     normal[own, own] += prior.shape_freedom**-2
     pull[own] = clusters.deviations.T.ravel() / prior.shape_freedom**2
     return normal, pull
@@ -299,6 +363,8 @@ def _penalty(prior: Prior, clusters: Clusters) -> float:
     relative = _relative_widths(prior, clusters)
     ridge = float(relative @ _width_matrix(prior, relative.size) @ relative)
     strange = float(np.sum(clusters.deviations**2)) / prior.shape_freedom**2
+    if clusters.shear.size:
+        strange += float(np.sum(clusters.shear**2)) / prior.shear_freedom**2
     return 0.5 * (float(away.sum()) + ridge + strange)
 
 
@@ -307,7 +373,9 @@ def _moved(clusters: Clusters, step: FloatArray, sketch: ClusterSketch, prior: P
     k, d = clusters.centres.shape
     centre_step = np.clip(step[k : k + k * d].reshape(d, k).T, -_LONGEST, _LONGEST)
     width_step = np.clip(step[k + k * d : k + k * d + d], -_FATTEST, _FATTEST)
-    shape_step = step[k + k * d + d :].reshape(clusters.deviations.shape[1], k).T
+    last = k + k * d + d + clusters.shear.size
+    shear_step = np.clip(step[k + k * d + d : last], -_MOST_CHANGE, _MOST_CHANGE)
+    shape_step = step[last:].reshape(clusters.deviations.shape[1], k).T
     shape_step = np.clip(shape_step, -_MOST_CHANGE, _MOST_CHANGE)
     low, high = np.log(NARROWEST * prior.spread), np.log(_WIDEST * prior.spread)
     return Clusters(
@@ -315,4 +383,5 @@ def _moved(clusters: Clusters, step: FloatArray, sketch: ClusterSketch, prior: P
         sketch.inside(clusters.centres + centre_step),
         np.clip(clusters.log_widths + width_step, low, high),
         clusters.deviations + shape_step,
+        clusters.shear + shear_step,
     )

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .cluster_candidates import Candidates, weight_of
+from .cluster_candidates import Candidates, box_candidates, weight_of
 from .cluster_fit import ClusterFit, Clusters, Prior, refit
 from .cluster_search import fit_known, losses
 from .cluster_sketch import ClusterSketch
@@ -22,6 +22,7 @@ _DRAWS = 200
 _SEED = 20_260_729  # of the simulated noise: public, the same for everyone
 _STEPS = 12
 CLEAR = 3.0  # evidence in standard deviations below which a cluster may be noise
+_CLEAR_AFAR = 6.0  # standard deviations of a bump beyond the trial centres, from which it is looked at
 _GIVEN_UP = 3  # places where an addition did not stand, before the growth ends
 _NEAR = 2.0  # widths of a cluster: so far about such a place no other is tried
 _DROPS = 3  # clusters tried for dropping, from the least clear
@@ -46,7 +47,7 @@ def filter_variances(sketch: ClusterSketch, found: Candidates, clusters: Cluster
     """
     whole = float(np.sum(sketch.root**2))
     shares = clusters.weights / clusters.weights.sum()
-    own = np.exp(2 * clusters.log_widths)
+    own = clusters.common_variances
     squared = (found.points[:, None, :] - clusters.centres) ** 2
     out = np.empty((found.points.shape[0], found.energies.size))
     for j, log_widths in enumerate(found.log_widths):
@@ -82,7 +83,7 @@ def fit_unknown(
     one = Clusters(np.ones(1), prior.middle[None], np.log(prior.spread))
     alone = fit = refit(sketch, loose, one)
     given_up = np.zeros((0, sketch.dimension))
-    searched = False
+    searched = everywhere = False
     while fit.clusters.count < most and given_up.shape[0] < _GIVEN_UP:
         evidence, place, weight = clearest(sketch, found, fit, given_up)
         if evidence > threshold:
@@ -92,7 +93,12 @@ def fit_unknown(
             else:
                 fit, searched = larger, False
         elif searched or fit is alone:
-            break
+            # Mass far from where all the data seem to lie: to be seen from there only, and clearly.
+            box = None if everywhere else box_candidates(sketch, prior)
+            if box is None or clearest(sketch, box, fit)[0] < max(_CLEAR_AFAR, threshold):
+                break
+            found, everywhere = found.joined(box), True
+            threshold = noise_threshold(sketch, found, rate)
         else:
             better = fit_known(sketch, prior, found, fit.clusters.count)
             if better.objective < fit.objective and stands(sketch, better):
@@ -117,10 +123,11 @@ def _larger(
     weight: float,
 ) -> ClusterFit | None:
     """Return a fit of one cluster more of which all stand, or None."""
-    if fit.clusters.count == 1:
-        larger = fit_known(sketch, prior, found, 2)
-    else:
-        larger = refit(sketch, prior, fit.clusters.plus(weight, place), _STEPS)
+    count = fit.clusters.count
+    larger = fit_known(sketch, prior, found, count + 1)
+    if count > 1:
+        grown = refit(sketch, prior, fit.clusters.plus(weight, place), _STEPS)
+        larger = min(larger, grown, key=lambda one: one.objective)
     return larger if stands(sketch, larger) else None
 
 
@@ -151,7 +158,7 @@ def clearest(
     widths = np.arange(found.energies.size)
     scores = found.correlations(np.repeat(fit.residual[None], widths.size, axis=0), widths)
     z = scores / np.sqrt(filter_variances(sketch, found, fit.clusters))
-    wide = np.exp(fit.clusters.log_widths)
+    wide = np.sqrt(fit.clusters.common_variances)
     for place in () if given_up is None else given_up:
         z[np.sum(((found.points - place) / wide) ** 2, axis=1) < _NEAR**2] = -np.inf
     best, width = np.unravel_index(int(np.argmax(z)), z.shape)

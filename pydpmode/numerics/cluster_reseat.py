@@ -10,10 +10,12 @@ release.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from .cluster_candidates import Candidates, box_candidates, nonnegative_weights
-from .cluster_fit import ClusterFit, Clusters, Prior, refit
+from .cluster_fit import ClusterFit, Prior, refit
 from .cluster_number import filter_variances
 from .cluster_sketch import ClusterSketch
 from .mode_set import BoolArray, IntArray
@@ -54,7 +56,7 @@ def reseat(
         return fit, found
     nearest = _nearest(points, centres)
     weights = np.array([masses[nearest == j].sum() for j in range(k)])
-    return refit(sketch, prior, Clusters(weights, centres, fit.clusters.log_widths)), wide
+    return refit(sketch, prior, replace(fit.clusters, weights=weights, centres=centres)), wide
 
 
 def clearest_bump(sketch: ClusterSketch, found: Candidates, fit: ClusterFit) -> float:

@@ -22,7 +22,7 @@ from .mode_candidates import GRID_DIMENSIONS, nearest
 from .mode_set import IntArray, ModeSet
 from .surfaces import FloatArray
 
-_AXIS_FREEDOM = 0.2
+_AXIS_FREEDOM, _SHEAR_FREEDOM = 0.2, 0.3
 # Columns from which clusters get shapes of their own, and how many deviations at most: beyond, the search
 # would take too long.
 _SHAPE_DIMENSIONS, _MOST_DEVIATIONS, _SHAPE_STEPS = 4, 400, 12
@@ -129,7 +129,12 @@ def fit_clusters(
         False keeps the common shape in four and more columns as well.
     """
     sketch, middle, spread = pilot_of(surface)
-    prior = Prior(middle, spread, axis_freedom=_AXIS_FREEDOM)
+    prior = Prior(
+        middle,
+        spread,
+        axis_freedom=_AXIS_FREEDOM,
+        shear_freedom=_SHEAR_FREEDOM if 1 < sketch.dimension < _SHAPE_DIMENSIONS else 0.0,
+    )
     found = candidates(surface, sketch, prior)
     evidence = threshold = math.nan
     reseated = False
@@ -207,8 +212,7 @@ def pilot_of(surface: Any) -> tuple[ClusterSketch, FloatArray, FloatArray]:
     """Return the sketch of a surface, turned to the data's axes, and the data's mean and spread there."""
     sketch = ClusterSketch.of(surface)
     turned, middle, spread = pilot(sketch, SCALE_SHARE * sketch.widths)
-    # Own shapes may be narrower along an axis than the common one.
-    return turned.cropped(0.5 * NARROWEST * spread), middle, spread
+    return turned.cropped(NARROWEST * spread), middle, spread
 
 
 def _errors(errors: ClusterErrors, turn: FloatArray, order: IntArray) -> dict[str, FloatArray]:

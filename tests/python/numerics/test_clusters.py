@@ -16,6 +16,7 @@ from pydpmode.numerics.cluster_fit import (
     Prior,
     derivatives,
     evaluate,
+    fading,
     images,
     normal_equations,
     refit,
@@ -61,9 +62,22 @@ def some_fit(d: int = 2):
     return sketch, prior, Clusters(np.array([0.3, 0.4, 0.3]), at, np.log(0.6 * spread))
 
 
-@pytest.mark.parametrize(("d", "own"), [(2, False), (4, False), (2, True), (4, True)])
-def test_derivatives_are_those_of_the_objective(d: int, own: bool) -> None:
+@pytest.mark.parametrize(
+    ("d", "own", "sheared"),
+    [
+        (2, False, False),
+        (4, False, False),
+        (2, True, False),
+        (4, True, False),
+        (2, False, True),
+        (3, False, True),
+    ],
+)
+def test_derivatives_are_those_of_the_objective(d: int, own: bool, sheared: bool) -> None:
     sketch, prior, clusters = some_fit(d)
+    if sheared:
+        prior = replace(prior, shear_freedom=0.3)
+        clusters = replace(clusters, shear=0.4 * np.random.default_rng(0).normal(size=d * (d - 1) // 2))
     if own:
         clusters = clusters.shaped()
         odd = 0.2 * np.random.default_rng(0).normal(size=clusters.deviations.shape)
@@ -76,15 +90,44 @@ def test_derivatives_are_those_of_the_objective(d: int, own: bool) -> None:
 
     def moved(position: int, step: float) -> float:
         shapes = clusters.deviations.T.ravel()
-        theta = np.concatenate([clusters.weights, clusters.centres.T.ravel(), clusters.log_widths, shapes])
+        plain = [clusters.weights, clusters.centres.T.ravel(), clusters.log_widths]
+        theta = np.concatenate([*plain, clusters.shear, shapes])
         theta[position] += step
-        weights, centres, widths, shapes = np.split(theta, [k, k + k * d, k + k * d + d])
-        new = Clusters(weights, centres.reshape(d, k).T, widths, shapes.reshape(-1, k).T)
+        ends = np.cumsum([k, k * d, d, clusters.shear.size])
+        weights, centres, widths, shear, shapes = np.split(theta, ends)
+        new = Clusters(weights, centres.reshape(d, k).T, widths, shapes.reshape(-1, k).T, shear)
         return evaluate(sketch, prior, new)[0].objective
 
     for position in range(slope.size):
         numeric = (moved(position, 1e-5) - moved(position, -1e-5)) / 2e-5
         assert slope[position] == pytest.approx(numeric, rel=1e-4, abs=1e-3 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("n", [2000, 20_000])
+def test_long_clusters_across_the_axes_of_the_data_are_not_split(n: int, seed: int) -> None:
+    """The axes of all the data are turned to those of the clusters, of which one is five times the other."""
+    generator = np.random.default_rng(seed)
+    label = generator.choice(3, n, p=[0.5, 0.3, 0.2])
+    x = np.array([[0.0, -2.5], [5, 2.5], [-4, 2.5]])[label] + generator.normal(size=(n, 2)) * [1, 0.2]
+    found = fit_clusters(make_surface(x, 1.0, 5.0, seed, half=9.0))
+    assert found.count == 3
+    np.testing.assert_allclose(found.shares, [0.5, 0.3, 0.2], atol=0.05)
+    atol = 0.1 if n == 2000 else 0.03
+    np.testing.assert_allclose(np.sqrt(np.diag(found.covariance)), [1, 0.2], atol=atol)
+    assert (found.stability >= 0.8).all()
+
+
+@pytest.mark.parametrize("count", [None, 3])
+def test_a_cluster_beyond_where_the_data_seem_to_lie_is_found(count: int | None) -> None:
+    """One Gaussian for all of these has its mean and spread where two of the three are."""
+    generator = np.random.default_rng(1)
+    label = generator.choice(3, 20_000, p=[0.5, 0.3, 0.2])
+    x = np.array([[-4.5, 0.0], [-0.5, 5], [3.5, -4]])[label] + generator.normal(size=(20_000, 2)) * [0.8, 1]
+    found = fit_clusters(make_surface(x, 1.0, 5.0, 1, half=8.0), count)
+    assert found.count == 3
+    np.testing.assert_allclose(found.centres, [[-4.5, 0.0], [-0.5, 5], [3.5, -4]], atol=0.2)
+    assert (found.stability >= 0.8).all()
 
 
 def test_a_refit_never_rises_and_finds_the_centres() -> None:
@@ -102,7 +145,8 @@ def test_a_cropped_sketch_leaves_out_what_no_cluster_reaches() -> None:
     wide = np.full(2, 6.0)
     cropped = sketch.cropped(wide)
     assert 0 < cropped.root.size < 0.5 * sketch.root.size
-    at = images(sketch, clusters.centres, np.log(wide)), images(cropped, clusters.centres, np.log(wide))
+    clusters = replace(clusters, log_widths=np.log(wide))
+    at = (images(one, clusters.centres, fading(one, clusters)) for one in (sketch, cropped))
     whole, rest = ((image**2).sum(axis=(1, 2)) for image in at)
     np.testing.assert_allclose(rest, whole, rtol=1e-10)
 
@@ -141,7 +185,8 @@ def test_the_image_of_a_cluster_is_the_mean_of_its_records() -> None:
     z = sketch.from_columns(x)
     phase = z[:, :] @ sketch.frequencies[:, :50]
     mean = np.cos(phase).mean(axis=0) * sketch.root[:50]
-    image = images(sketch, middle, np.log(np.full(4, 0.5 / sketch.unit[0])))[0, 0, :50]
+    one = Clusters(np.ones(1), middle, np.log(np.full(4, 0.5 / sketch.unit[0])))
+    image = images(sketch, middle, fading(sketch, one))[0, 0, :50]
     assert np.abs(mean - image).max() < 0.03 * sketch.root.max()
 
 
