@@ -7,6 +7,7 @@
 #' @inheritParams dp_modes
 #' @param formula Response and predictors, such as `log(wage) ~ age`. Terms act row by row (`log`, `sqrt`, arithmetic
 #'   inside `I()`); bounds are of the ORIGINAL columns. What would be learned from the data (`poly`, `scale`) is refused.
+#'   Names that are not R's stand between back quotes.
 #' @param by Name of a grouping column: one regression per declared level, at the privacy cost of one.
 #' @param levels The PUBLIC levels of `by`, known without looking at the rows. Rows of another level count nothing.
 #' @param bandwidth `"regression"` (the default): by public facts alone; or as in [dp_modes()].
@@ -78,11 +79,6 @@ regression_model <- function(formula, data, bounds, options) {
   if (!is.null(bounds)) options$bounds <- bounds
   columns <- unique(c(names(bounds), all.vars(formula), options$by))
   list(data = wire_source(data, columns), formula = formula_text(formula), options = drop_null(options))
-}
-
-# The formula as Python writes it: powers are **.
-formula_text <- function(formula) {
-  gsub("^", "**", paste(deparse(formula, width.cutoff = 500L), collapse = " "), fixed = TRUE)
 }
 
 as_plain_levels <- function(levels) if (is.factor(levels)) as.character(levels) else levels

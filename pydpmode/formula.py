@@ -1,8 +1,9 @@
 """Formulas of a regression: `"log(wage) ~ age + sqrt(hours)"`, each term row by row.
 
 A term may be a column, a function of columns (`log`, `sqrt`, ... of `numerics.expressions`) or arithmetic
-inside `I(...)`. What would be learned from the data (`scale`, `poly`, splines, categories) is refused: its
-result for one row depends on the others, and no budget has paid for that.
+inside `I(...)`. Names with spaces, dots or signs stand between back quotes. What would be learned from the
+data (`scale`, `poly`, splines, categories) is refused: its result for one row depends on the others, and no
+budget has paid for that.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ TermKind = Literal["column", "log", "expression"]
 _NAME = r"(?:[^\W\d]\w*|`[^`]+`)"
 _COLUMN = re.compile(rf"\s*({_NAME})\s*")
 _LOG = re.compile(rf"\s*(?:(?:np|numpy)\s*\.\s*)?log\s*\(\s*({_NAME})\s*\)\s*")
+_QUOTED = re.compile(r"`[^`]*`")
 _CALLED = re.compile(r"(?<![\w.`])(?:[^\W\d]\w*\s*\.\s*)*([^\W\d]\w*)\s*\(")
 # Functions of other formula languages whose result for a row depends on the other rows.
 _LEARNED = frozenset(
@@ -129,7 +131,7 @@ def _term(part: str, formula: str, *, arithmetic: bool = False) -> Term:
     text = part.strip()
     if not arithmetic:
         _check_operators(text, formula)
-    for name in _CALLED.findall(text):
+    for name in _CALLED.findall(_QUOTED.sub("``", text)):
         _check_function(name, formula)
     plain = _COLUMN.fullmatch(text)
     if plain:

@@ -176,7 +176,8 @@ class ModalRegression(SurfaceModel):
         """Make a model of a formula such as `"log(wage) ~ age"`.
 
         Terms act row by row (`log`, `sqrt`, arithmetic inside `I(...)`, see `formula.parse_formula`);
-        bounds are of the ORIGINAL columns. Other parameters as in the class.
+        bounds are of the ORIGINAL columns. Names with spaces, dots or signs stand between back quotes.
+        Other parameters as in the class.
 
         Raises
         ------

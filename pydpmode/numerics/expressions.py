@@ -10,6 +10,7 @@ Names that are not Python's go between back quotes: `` `wage last year` / 1000 `
 from __future__ import annotations
 
 import ast
+import keyword
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -193,8 +194,8 @@ def parse_expression(text: str) -> Expression:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         raise InvalidArgument(
-            f"{text!r} is not an expression of columns; names with spaces or signs go between back quotes, "
-            "such as `wage last year`"
+            f"{text!r} is not an expression of columns; names with spaces, dots or signs, and words of "
+            "Python such as lambda, go between back quotes: `wage last year`"
         ) from problem
     columns: list[str] = []
     try:
@@ -208,7 +209,7 @@ def parse_expression(text: str) -> Expression:
 
 def quoted(column: str) -> str:
     """Return a column's name as it must stand in an expression."""
-    return column if column.isidentifier() else f"`{column}`"
+    return column if column.isidentifier() and not keyword.iskeyword(column) else f"`{column}`"
 
 
 def _check(node: ast.expr, text: str, hidden: Mapping[str, str], columns: list[str]) -> None:
@@ -231,10 +232,27 @@ def _check(node: ast.expr, text: str, hidden: Mapping[str, str], columns: list[s
             )
         _check(argument, text, hidden, columns)
     else:
+        dotted = _dotted(node, hidden)
+        if dotted is not None:
+            raise InvalidArgument(
+                f"{text!r} has a name with a dot; when {dotted} is a column, write it between back quotes: "
+                f"`{dotted}`"
+            )
         raise InvalidArgument(
             f"{text!r} is not arithmetic of columns: allowed are names, numbers, + - * / **, brackets and "
             f"{', '.join(sorted([*_FUNCTIONS, 'abs', 'I']))}"
         )
+
+
+def _dotted(node: ast.expr, hidden: Mapping[str, str]) -> str | None:
+    """Return `lab.value` where names are joined by dots alone, None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not parts or not isinstance(node, ast.Name) or node.id in hidden:
+        return None
+    return ".".join([node.id, *reversed(parts)])
 
 
 def _call(node: ast.expr) -> tuple[str, ast.expr]:

@@ -18,6 +18,8 @@ from pydpmode.formula import parse_formula
         ("wage / hours ~ I(age + 1)", ("wage / hours", "expression"), [("I(age + 1)", "expression")]),
         ("log(wage / hours) ~ age", ("log(wage / hours)", "expression"), [("age", "column")]),
         ("`last wage` ~ log(`my age`)", ("last wage", "column"), [("log(`my age`)", "log")]),
+        ("log(`lab.value`) ~ `.x`", ("log(`lab.value`)", "log"), [(".x", "column")]),
+        ("`my mean (x)` ~ `a scale (b)`", ("my mean (x)", "column"), [("a scale (b)", "column")]),
     ],
 )
 def test_terms_and_their_kinds(
@@ -26,6 +28,33 @@ def test_terms_and_their_kinds(
     parsed = parse_formula(text)
     assert (parsed.response.text, parsed.response.kind) == response
     assert [(term.text, term.kind) for term in parsed.predictors] == predictors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lab.value ~ age",
+        "log(lab.value + 2) ~ age",
+        "log(lab.value) ~ age",
+        "age ~ lab.value",
+        "y ~ I(lab.value / 2)",
+    ],
+)
+def test_a_name_with_a_dot_wants_back_quotes(text: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"back quotes: `lab\.value`"):
+        parse_formula(text)
+    assert "lab.value" in _columns(text.replace("lab.value", "`lab.value`"))
+
+
+@pytest.mark.parametrize("text", [".x ~ age", "age ~ x.1", "age ~ I(lambda / 2)"])
+def test_names_that_cannot_be_read_are_told_of_back_quotes(text: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"spaces, dots or signs.*back quotes"):
+        parse_formula(text)
+
+
+def _columns(text: str) -> set[str]:
+    parsed = parse_formula(text)
+    return {column for term in (parsed.response, *parsed.predictors) for column in term.columns}
 
 
 def test_columns_of_a_quoted_name() -> None:
