@@ -198,7 +198,7 @@ mode_lines <- function(x, name) {
 }
 
 mode_rings <- function(x, columns, level) {
-  at <- coef(x)[, columns, drop = FALSE]
+  at <- mode_centres(x)[, columns, drop = FALSE]
   first <- x$estimates[x$estimates$term == columns[[1L]], ]
   rings <- do.call(rbind, lapply(seq_len(nrow(at)), function(k) {
     ring <- ellipse(at[k, ], mode_covariance(x, k, columns), level)

@@ -66,20 +66,17 @@ preview_clusters <- function(formula, data, k = NULL, bounds = NULL, epsilon = N
 #' @param cluster,source Which cluster, and which part of its error: `"total"`, `"privacy"` or `"sampling"`.
 #' @param row.names,optional Not used.
 #' @param ... Not used.
-#' @return `coef()`: the centres, a matrix with one row per cluster, the largest share first. `confint()`: a matrix with one
-#'   row per cluster and coordinate. `vcov()`: the covariance of one centre. `predict()`: the number of the cluster that
+#' @return `coef()`: the centres, a matrix with one row per cluster, the largest share first; with dates or durations a data
+#'   frame, in which these columns are [POSIXct] and [difftime]. `confint()`: a matrix with one row per cluster and
+#'   coordinate. `vcov()`: the covariance of one centre. (There, and in `tidy()`, dates are seconds since 1970 and durations
+#'   seconds.) `predict()`: the number of the cluster that
 #'   each row of `newdata` belongs to. `as.data.frame()`: the centres on the original scale. `tidy()`: with broom's names,
 #'   and `std.error.proportion`, `found.again` (share of repeated draws of the privacy noise in which the cluster is found
-#'   again) and `statistic` (evidence in standard deviations of the noise). `glance()`: one row. `augment()`: `newdata`
+#'   again), `statistic` (evidence in standard deviations of the noise) and `reliable` (whether both are high enough; `?`
+#'   marks the others in print). `glance()`: one row. `augment()`: `newdata`
 #'   with `.component`.
 #' @export
-coef.dp_modal_clusters <- function(object, ...) {
-  terms <- terms_of(object)
-  matrix(
-    object$estimates$estimate, ncol = length(terms), byrow = TRUE,
-    dimnames = list(cluster = as.character(seq_len(object$n_clusters)), NULL)
-  ) |> with_columns(terms)
-}
+coef.dp_modal_clusters <- function(object, ...) in_own_units(object, mode_centres(object, "cluster"))
 
 #' @rdname coef.dp_modal_clusters
 #' @export
@@ -115,7 +112,8 @@ tidy.dp_modal_clusters <- function(x, conf.int = FALSE, conf.level = 0.95, ...) 
   )
   if (conf.int) table <- cbind(table, conf.low = e$lower, conf.high = e$upper)
   as_tidy(cbind(
-    table, proportion = e$share, std.error.proportion = e$share_se, statistic = e$significance, found.again = e$found_again
+    table, proportion = e$share, std.error.proportion = e$share_se, statistic = e$significance, found.again = e$found_again,
+    reliable = e$reliable
   ))
 }
 
@@ -159,10 +157,13 @@ format.dp_modal_clusters <- function(x, digits = 4L, ...) {
   if (x$n_clusters == 0L) return(c(head, "No cluster can be told from noise."))
   c(
     head, utils::capture.output(print(cluster_table(x, digits), quote = FALSE, right = TRUE)), "",
-    "In brackets the standard error: privacy noise and sampling.",
+    "In brackets the standard error: privacy noise and sampling.", doubt_line(x),
     if (length(x$warnings)) paste0(length(x$warnings), " warning(s) were given; see $warnings.")
   )
 }
+
+# What the mark beside a cluster says, where there is one.
+doubt_line <- function(x) if (!all(x$estimates$reliable)) "? Cluster that cannot be relied on: summary() says why."
 
 cluster_table <- function(x, digits) {
   e <- x$estimates
@@ -180,7 +181,7 @@ cluster_table <- function(x, digits) {
   columns$share <- value_error(round(first$share, 4L), first$share_se, digits)
   if (!all(is.na(first$found_again))) columns$`found again` <- format(round(first$found_again, 2L), nsmall = 2L)
   table <- do.call(cbind, columns)
-  dimnames(table) <- list(first$mode, names(columns))
+  dimnames(table) <- list(paste0(first$mode, ifelse(first$reliable, "", " ?")), names(columns))
   table
 }
 

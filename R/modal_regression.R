@@ -138,9 +138,11 @@ wire_predictors <- function(newdata) {
 #' @param ... Not used.
 #' @param group,source For `vcov()` of a line: which level of the grouping column, and which part of the error: `"total"`,
 #'   `"privacy"` or `"sampling"`.
-#' @return For a line (`kind = "linear"`) the coefficients, named by term. Otherwise, `coef()` and `as.data.frame()`: the branches on the public grid, one row per grid point and branch.
-#'   `confint()`: a matrix with the ends for these rows. `tidy()`: the same with broom's names: `component` is the branch,
-#'   `proportion` its share of the conditional mass, `statistic` its density over its standard deviation.
+#' @return For a line (`kind = "linear"`) the coefficients, named by term (dates count in seconds since 1970, durations in
+#'   seconds). Otherwise, `coef()` and `as.data.frame()`: the branches on the public grid, one row per grid point and branch.
+#'   Where the response is a date or a duration, `estimate` counts seconds (since 1970) and a column of the response's name
+#'   has it as such. `confint()`: a matrix with the ends for these rows. `tidy()`: the same with broom's names: `component` is
+#'   the branch, `proportion` its share of the conditional mass, `statistic` its density over its standard deviation.
 #'   `glance()`: one row. `augment()`: the predictions joined to the rows of `newdata`.
 #' @export
 coef.dp_modal_regression <- function(object, ...) {
@@ -264,6 +266,9 @@ format.dp_modal_regression <- function(x, digits = 4L, ...) {
       if (has_shares) "; share of the records in each:" else "."
     ),
     if (has_shares) c(shares, ""),
+    if (has_shares && any(mass$certified != "yes")) {
+      "Where a branch is not certified noise alone may explain it; plot() has it dashed there."
+    },
     if (has_shares) {
       paste0("Spread around the nearest branch: ", spread_text(x, digits))
     },

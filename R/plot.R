@@ -59,7 +59,7 @@ draw_result <- function(x, columns, level, main, xlab, ylab, key, ...) {
 # Whether there are modes or centres to draw.
 has_points <- function(x) inherits(x, c("dp_modes", "dp_modal_clusters")) && nrow(x$estimates) > 0L
 
-# Modes with an interval to rely on; centres always.
+# Modes with an interval, and clusters, to rely on.
 is_solid <- function(e) if (is.null(e$reliable)) rep(TRUE, nrow(e)) else e$reliable
 
 picture_title <- function(x) {
@@ -208,7 +208,7 @@ map_panel <- function(x, grid, names, axes, levels, level, axis_sides = 1:2, ...
 }
 
 draw_points <- function(x, names, level) {
-  at <- coef(x)[, names, drop = FALSE]
+  at <- mode_centres(x)[, names, drop = FALSE]
   first <- x$estimates[x$estimates$term == names[[1L]], ]
   for (k in seq_len(nrow(at))) {
     ring <- ellipse(at[k, ], mode_covariance(x, k, names), level)
@@ -289,7 +289,7 @@ diagonal_panel <- function(x, released, name, level, last) {
   graphics::plot.window(axis$range, c(min(0, density), 1.1 * max(density)), xaxs = "i")
   graphics::lines(grid$axes[[1L]], density, col = curve_colour, lwd = 1.6)
   if (has_points(x)) {
-    graphics::abline(v = coef(x)[, name], col = mode_colour, lty = 2L)
+    graphics::abline(v = mode_centres(x)[, name], col = mode_colour, lty = 2L)
   }
   if (last) draw_axis(1L, axis)
   graphics::box(col = "grey60")

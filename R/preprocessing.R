@@ -159,9 +159,9 @@ wire_per_column <- function(x, what) {
 #' @param parm,level See [confint()].
 #' @param row.names,optional Not used.
 #' @param ... Not used.
-#' @return `coef()`: a matrix: locations and scales by column; loadings, one row per component; centres in the original
-#'   columns, one row per cluster. `predict()`: a data frame, or the number of the cluster of each row. `tidy()`, `glance()`
-#'   and `as.data.frame()`: tables. The errors of the centres are those of the clusters alone; `angle` (degrees) says how far
+#' @return `coef()`: a matrix: locations and scales by column (dates in seconds since 1970, durations in seconds); loadings,
+#'   one row per component; centres in the original columns, one row per cluster. `predict()`: a data frame, or the number of
+#'   the cluster of each row. `tidy()`, `glance()` and `as.data.frame()`: tables. The errors of the centres are those of the clusters alone; `angle` (degrees) says how far
 #'   the noise turns a component, and `$components$location_errors` by how much the privacy
 #'   noise moves the released centre.
 #' @examplesIf dpmode:::python_works()
@@ -418,7 +418,8 @@ format.dp_pca_clusters <- function(x, digits = 4L, ...) {
     paste0("Angle by which the noise turns the components: ", paste(format(round(e$angle), trim = TRUE), collapse = ", "), " degrees"), "",
     if (x$n_clusters == 0L) "No cluster can be told from noise." else c(
       "Centres in scores:", shown(cluster_table(x$clusters, digits)), "",
-      "In brackets the standard error of the clusters. Centres in the original columns are in coef()."
+      "In brackets the standard error of the clusters. Centres in the original columns are in coef().",
+      doubt_line(x$clusters)
     ),
     warnings_line(x)
   )

@@ -152,9 +152,10 @@ format.dp_result <- function(x, ...) strsplit(x$summary, "\n", fixed = TRUE)[[1L
 #' @param level Coverage of each interval on its own.
 #' @param row.names,optional Not used.
 #' @param ... Not used.
-#' @return `coef()`: a matrix, one row per mode (highest first), one column per coordinate, in the coordinates' units.
-#'   `confint()`: a matrix with one row per mode and coordinate, named such as `"1:age"`. `vcov()`: the covariance of
-#'   one mode's location. (Dates are seconds since 1970 there, durations seconds.) `as.data.frame()`: the modes on the
+#' @return `coef()`: a matrix, one row per mode (highest first), one column per coordinate, in the coordinates' units; with
+#'   dates or durations a data frame, in which these columns are [POSIXct] and [difftime]. `confint()`: a matrix with one row
+#'   per mode and coordinate, named such as `"1:age"`. `vcov()`: the covariance of one mode's location. (There, and in
+#'   `tidy()`, dates are seconds since 1970 and durations seconds.) `as.data.frame()`: the modes on the
 #'   original scale, dates as such, with 95% intervals. `nobs()`: the
 #'   number of records that were used, as released.
 #' @examplesIf dpmode:::python_works()
@@ -165,17 +166,26 @@ format.dp_result <- function(x, ...) strsplit(x$summary, "\n", fixed = TRUE)[[1L
 #' confint(fit, level = 0.9)
 #' as.data.frame(fit)
 #' @export
-coef.dp_modes <- function(object, ...) {
-  terms <- terms_of(object)
-  matrix(
-    object$estimates$estimate, ncol = length(terms), byrow = TRUE,
-    dimnames = list(mode = as.character(seq_len(object$n_modes)), NULL)
-  ) |> with_columns(terms)
+coef.dp_modes <- function(object, ...) in_own_units(object, mode_centres(object, "mode"))
+
+# Locations, one row each, in the coordinates' units; of dates and durations as seconds.
+mode_centres <- function(x, what = "mode") {
+  terms <- terms_of(x)
+  at <- matrix(x$estimates$estimate, ncol = length(terms), byrow = TRUE)
+  dimnames(at) <- list(as.character(seq_len(nrow(at))), terms)
+  names(dimnames(at)) <- c(what, "")
+  at
 }
 
-with_columns <- function(x, names) {
-  colnames(x) <- names
-  x
+# The same matrix; with dates or durations a data frame, because a matrix would hold their seconds.
+in_own_units <- function(x, at) {
+  kinds <- vapply(seq_len(ncol(at)), function(j) kind_of(x, j), "")
+  if (all(kinds == "number")) return(at)
+  columns <- lapply(seq_len(ncol(at)), function(j) in_own_type(unname(at[, j]), kinds[[j]]))
+  out <- structure(columns, class = "data.frame", row.names = .set_row_names(nrow(at)))
+  names(out) <- colnames(at)
+  if (nrow(at)) rownames(out) <- rownames(at)
+  out
 }
 
 #' @rdname coef.dp_modes

@@ -10,8 +10,8 @@
 #' @return `tidy()`: one row per mode and coordinate with `component` (the number of the mode), `term`, `estimate`,
 #'   `std.error` and its parts `std.error.privacy`, `std.error.sampling`, `std.error.bias`; `conf.low`, `conf.high`;
 #'   `proportion` (the share of the density in the mode's basin), `statistic` (height over its standard error),
-#'   `reliable`, `significant`. `glance()`: one row: number of modes, `nobs` as released, the guarantee, noise.
-#'   `augment()`: `newdata` with the column `.component`.
+#'   `reliable`, `significant`; dates are seconds since 1970 there, durations seconds. `glance()`: one row: number of modes,
+#'   `nobs` as released, the guarantee, noise. `augment()`: `newdata` with the column `.component`.
 #' @examplesIf dpmode:::python_works()
 #' fit <- dp_modes(~age, dp_data("wages"),
 #'   bounds = list(age = c(15, 90)), resolution = c(age = 1), epsilon = 1, delta = 1e-6

@@ -50,6 +50,9 @@ def _coefficients(result: Any, level: float) -> pd.DataFrame:
 
 def cluster_tables(result: Any, level: float) -> dict[str, Any]:
     """Return centres with errors, shares and stability, one row per cluster and coordinate."""
+    # Here, because it loads statsmodels, which takes half a second.
+    from pydpmode.results.clustering_summary import doubtful
+
     k, d = result.n_clusters, len(result.columns)
     errors, interval = result.std_errors, result.conf_int(level)
     shares, stability = result.shares, result.stability
@@ -58,6 +61,7 @@ def cluster_tables(result: Any, level: float) -> dict[str, Any]:
         "share_se": shares["total"],
         "found_again": stability["found_again"],
         "significance": stability["significance"],
+        "reliable": ~pd.Series(doubtful(result), dtype=bool),
     }
     table = pd.DataFrame(
         {

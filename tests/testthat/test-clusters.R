@@ -47,6 +47,25 @@ test_that("results print, draw and are saved", {
   expect_s3_class(surface(fit), "dp_surface")
 })
 
+test_that("clusters that are not found again are marked as in the summary", {
+  fit <- cluster_fit()
+  expect_true(all(tidy(fit)$reliable))
+  expect_false(any(grepl("?", format(fit), fixed = TRUE)))
+  # So many that some stand on noise alone.
+  many <- suppressWarnings(
+    dp_modal_clusters(~ x + y, points_table(300), k = 9, bounds = square, epsilon = 0.3, delta = 1e-5, seed = 1)
+  )
+  rows <- tidy(many)[tidy(many)$term == "x", ]
+  expect_identical(rows$reliable, rows$statistic >= 3 & rows$found.again >= 0.8)
+  expect_false(all(rows$reliable))
+  marked <- paste0("^", rows$component, ifelse(rows$reliable, " ", " \\?"), " +")
+  for (start in marked) expect_match(format(many), start, all = FALSE)
+  expect_match(format(many), "^[?] Cluster that cannot be relied on: summary\\(\\) says why[.]$", all = FALSE)
+  listed <- paste(rows$component[!rows$reliable], collapse = ", ")
+  told <- gsub("\\s+", " ", summary(many)$text)
+  expect_match(told, paste0("? Not to be relied on: clusters ", listed), fixed = TRUE)
+})
+
 test_that("every argument of the Python model is reached", {
   need_python()
   python <- dpmode:::call_python("signatures")

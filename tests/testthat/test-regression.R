@@ -44,6 +44,16 @@ test_that("coef, confint, tidy, glance and augment agree", {
   expect_identical(as.data.frame(fit), b)
 })
 
+test_that("a branch that is not certified everywhere is explained in print", {
+  line <- "Where a branch is not certified noise alone may explain it; plot() has it dashed there."
+  fit <- curve_fit()
+  fit$branches$certified <- TRUE
+  expect_false(line %in% format(fit))
+  fit$branches$certified[fit$branches$branch == 2L][-1L] <- FALSE
+  expect_true(line %in% format(fit))
+  expect_match(format(fit), "in part", all = FALSE)
+})
+
 test_that("groups are declared, and predicted by group", {
   need_python()
   table <- curves()

@@ -45,6 +45,33 @@ test_that("dates and durations are printed as such, wherever they stand", {
   }
 })
 
+test_that("coef has dates and durations as such, and numbers stay a matrix", {
+  need_python()
+  fit <- dp_modes(~ day + y + wait, moments(), moment_bounds, 2, 1e-5, seed = 1)
+  clusters <- dp_modal_clusters(~ day + wait, moments(), moment_bounds[c("day", "wait")], 2, 1e-5, k = 2, seed = 1)
+  for (x in list(fit, clusters)) {
+    own <- coef(x)
+    expect_s3_class(own, "data.frame")
+    expect_identical(names(own), as.character(x$coordinates$name))
+    expect_identical(rownames(own), as.character(unique(x$estimates$mode)))
+    expect_s3_class(own$day, "POSIXct")
+    expect_identical(units(own$wait), "secs")
+    expect_equal(own$day, as.data.frame(x)$day, tolerance = 1e-12)
+    expect_equal(own$wait, as.data.frame(x)$wait, tolerance = 1e-8)
+    expect_no_seconds(printed(own))
+    grDevices::pdf(NULL)
+    expect_invisible(plot(x))
+    expect_invisible(plot(x, columns = c("day", "wait")))
+    grDevices::dev.off()
+    if (requireNamespace("ggplot2", quietly = TRUE)) {
+      expect_s3_class(ggplot2::autoplot(x, columns = c("day", "wait")), "ggplot")
+    }
+  }
+  # In seconds: what it says of itself.
+  expect_identical(tidy(fit)$estimate[tidy(fit)$term == "day"], as.double(coef(fit)$day))
+  expect_true(is.matrix(coef(dp_modes(~y, moments(), moment_bounds["y"], 2, 1e-5, seed = 1))))
+})
+
 test_that("a response of dates has its dates beside the seconds, and its spread is a span", {
   need_python()
   fit <- dp_modal_regression(day ~ y, moments(), moment_bounds[c("day", "y")], 2, 1e-5, seed = 1)
