@@ -130,8 +130,14 @@ class Block:
                 "data_fmts": [_html_cell(a) for a in self.aligns],
                 "header_fmt": "<th>%s</th>",
             },
-            ltx_fmt={"data_fmts": [_latex_cell] * len(self.aligns), "replacements": {}},
         )
+
+    def latex(self) -> str:
+        """Return one tabular: statsmodels would put the headers into a tabular of their own."""
+        head = [" & ".join(rf"\textbf{{{_latex_cell(h)}}}" for h in self.headers) + r" \\", r"\midrule"]
+        body = [" & ".join(map(_latex_cell, row)) + r" \\" for row in self.rows]
+        lines = [r"\toprule", *(head if self.headers else []), *body, r"\bottomrule"]
+        return "\n".join([rf"\begin{{tabular}}{{{self.aligns}}}", *lines, r"\end{tabular}"])
 
     def stretched(self, width: int) -> list[int]:
         """Column widths with the spare width of a row shared out."""
@@ -166,7 +172,7 @@ class ReleaseSummary(Summary):  # type: ignore[misc]  # statsmodels has no type 
         super().__init__()
         width = max([MIN_WIDTH, *(block.width() for block in blocks)])
         self.tables = [block.table(width, title if i == 0 else "") for i, block in enumerate(blocks)]
-        self.notes = tuple(notes)
+        self.blocks, self.title, self.notes = tuple(blocks), title, tuple(notes)
         self.add_extra_txt(["Notes:", *_wrapped(notes, width)])
 
     def __repr__(self) -> str:
@@ -185,7 +191,8 @@ class ReleaseSummary(Summary):  # type: ignore[misc]  # statsmodels has no type 
 
     def as_latex(self) -> str:
         """Return the summary as LaTeX (package booktabs), followed by the notes."""
-        tables = "\n".join(table.as_latex_tabular() for table in self.tables)
+        parts = ["\\begin{center}\n" + block.latex() + "\n\\end{center}" for block in self.blocks]
+        tables = "\n".join([f"% {_latex_cell(self.title)}", *parts])
         items = "\n".join(rf"\item {_latex_cell(note)}" for note in self.notes)
         return f"{tables}\n\nNotes:\n\\begin{{enumerate}}\n{items}\n\\end{{enumerate}}"
 

@@ -237,6 +237,18 @@ def test_latex_is_well_formed(case: tuple[str, DensityModesResults]) -> None:
     assert not re.search(r"[<>|~^]", body)
 
 
+def test_headers_stand_above_their_columns_in_latex(case: tuple[str, DensityModesResults]) -> None:
+    summary = case[1].summary()
+    latex = summary.as_latex()
+    # One tabular for each part, so that a header has the width of what is below it.
+    assert latex.count(r"\begin{tabular}") == len(summary.tables)
+    for table in re.findall(r"\\begin\{tabular\}(.*?)\\end\{tabular\}", latex, re.DOTALL):
+        assert table.count(r"\toprule") == table.count(r"\bottomrule") == 1
+        assert not re.search(r"\\midrule\s*\\bottomrule", table)
+    if case[1].n_modes:
+        assert r"& \textbf{{[}0.025} & \textbf{0.975]} &" in latex
+
+
 def test_csv_holds_the_same_cells(case: tuple[str, DensityModesResults]) -> None:
     result = case[1]
     rows = list(csv.reader(io.StringIO(result.summary().as_csv())))
