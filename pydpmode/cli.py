@@ -23,14 +23,23 @@ if TYPE_CHECKING:
 
 EXIT_INPUT, EXIT_BUDGET, EXIT_LEDGER, EXIT_OTHER, EXIT_INTERRUPTED = 2, 3, 4, 1, 130
 
-_MODES_EXAMPLE = """\
+FILE_HELP = "CSV (.csv, .csv.gz), Parquet, a folder of Parquet files, or a saved surface (.json, .json.gz)"
+GUARANTEE = """\
+Guarantee: given the public bounds, all that is written is (epsilon, delta)-differentially private for
+replacing one row, or as --adjacency and --person say; with --seed it is a simulation, and NOT private.
+"""
+_MODES_EXAMPLE = (
+    """\
 example:
   pydpmode modes wages.parquet --columns age,wage --bounds age=15:90 --bounds wage=1000:300000 \\
       --log wage --epsilon 1 --delta 1e-6 --plot wages.png --json wages.json
 
 Bounds are PUBLIC: ranges that are known without looking at the file. There is no default epsilon.
 FILE may also be a released surface (.json, .json.gz) that was saved before: then nothing is spent.
+
 """
+    + GUARANTEE
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -110,9 +119,7 @@ def _add_modes(commands: Any) -> None:
         allow_abbrev=False,
     )
     modes.set_defaults(run=_run_modes)
-    modes.add_argument(
-        "file", metavar="FILE", help="CSV (.csv, .csv.gz), Parquet, or a saved surface (.json, .json.gz)"
-    )
+    modes.add_argument("file", metavar="FILE", help=FILE_HELP)
     what = modes.add_argument_group("what")
     what.add_argument(
         "--columns", metavar="A,B", help="columns to use, in order (all with bounds when omitted)"
@@ -222,13 +229,24 @@ def add_output_arguments(command: Any) -> None:
 
 
 def _add_ledger(commands: Any) -> None:
-    ledger = commands.add_parser("ledger", help="show a ledger file", allow_abbrev=False)
-    ledger.add_argument("file", metavar="FILE")
+    ledger = commands.add_parser(
+        "ledger",
+        help="show a ledger file",
+        description="Show a ledger file: the budget, its releases with what each has cost, and what is left. "
+        "No table is read and nothing is spent.",
+        allow_abbrev=False,
+    )
+    ledger.add_argument("file", metavar="FILE", help="ledger that a release with --ledger FILE has written")
     ledger.set_defaults(run=_run_ledger)
 
 
 def _add_wages(commands: Any) -> None:
-    wages = commands.add_parser("wages", help="print the path of the packaged wage table", allow_abbrev=False)
+    wages = commands.add_parser(
+        "wages",
+        help="print the path of the packaged wage table",
+        description="Print the path of the packaged wage table, a Parquet file to try the commands on.",
+        allow_abbrev=False,
+    )
     wages.set_defaults(run=_run_wages)
 
 

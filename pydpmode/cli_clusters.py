@@ -6,6 +6,8 @@ import argparse
 from typing import Any
 
 from .cli import (
+    FILE_HELP,
+    GUARANTEE,
     add_output_arguments,
     add_privacy_arguments,
     bandwidth_from,
@@ -15,14 +17,18 @@ from .cli import (
     saved_surface,
 )
 
-_EXAMPLE = """\
+_EXAMPLE = (
+    """\
 example:
   pydpmode clusters people.csv --columns height,weight --bounds height=140:210 --bounds weight=30:150 \\
       --k 3 --epsilon 1 --delta 1e-6 --plot clusters.png --json clusters.json
 
 Bounds are PUBLIC: ranges that are known without looking at the file. There is no default epsilon.
 FILE may also be a released surface (.json, .json.gz) that was saved before: then nothing is spent.
+
 """
+    + GUARANTEE
+)
 
 
 def add_clusters(commands: Any) -> None:
@@ -36,9 +42,7 @@ def add_clusters(commands: Any) -> None:
         allow_abbrev=False,
     )
     clusters.set_defaults(run=_run_clusters)
-    clusters.add_argument(
-        "file", metavar="FILE", help="CSV (.csv, .csv.gz), Parquet, or a saved surface (.json, .json.gz)"
-    )
+    clusters.add_argument("file", metavar="FILE", help=FILE_HELP)
     what = clusters.add_argument_group("what")
     what.add_argument(
         "--columns", metavar="A,B", help="columns to use, in order (all with bounds when omitted)"

@@ -6,6 +6,8 @@ import argparse
 from typing import Any
 
 from .cli import (
+    FILE_HELP,
+    GUARANTEE,
     add_output_arguments,
     add_privacy_arguments,
     assignments,
@@ -17,7 +19,8 @@ from .cli import (
 )
 from .errors import InvalidArgument
 
-_EXAMPLE = """\
+_EXAMPLE = (
+    """\
 example:
   pydpmode regression wages.parquet "log(wage) ~ age" --bounds age=15:90 --bounds wage=1000:300000 \\
       --resolution age=1 --epsilon 1 --delta 1e-6 --plot wages.png --json wages.json
@@ -25,7 +28,10 @@ example:
 
 Bounds and levels are PUBLIC: known without looking at the file. There is no default epsilon.
 FILE may also be a released surface (.json, .json.gz) that was saved before: then nothing is spent.
+
 """
+    + GUARANTEE
+)
 
 
 def add_regression(commands: Any) -> None:
@@ -40,10 +46,13 @@ def add_regression(commands: Any) -> None:
         allow_abbrev=False,
     )
     command.set_defaults(run=_run_regression)
+    command.add_argument("file", metavar="FILE", help=FILE_HELP)
     command.add_argument(
-        "file", metavar="FILE", help="CSV (.csv, .csv.gz), Parquet, or a saved surface (.json, .json.gz)"
+        "formula",
+        metavar="FORMULA",
+        help="such as 'log(wage) ~ age'; terms act row by row. Names with dots or spaces stand between back "
+        "quotes, and the formula between single quotes: '`lab.value` ~ age'",
     )
-    command.add_argument("formula", metavar="FORMULA", help="such as 'log(wage) ~ age'; terms act row by row")
     what = command.add_argument_group("what")
     what.add_argument(
         "--bounds",

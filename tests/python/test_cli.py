@@ -75,6 +75,27 @@ def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert "PUBLIC" in text
 
 
+@pytest.mark.parametrize("command", ["modes", "clusters", "regression"])
+def test_help_ends_with_the_guarantee_and_names_every_kind_of_file(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    last = " ".join(text.rstrip().split("\n\n")[-1].split())
+    assert last.startswith("Guarantee: given the public bounds, all that is written is (epsilon, delta)-")
+    assert last.endswith("NOT private.")
+    assert "a folder of Parquet files" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("command", ["ledger", "wages"])
+def test_every_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    described = capsys.readouterr().out.split("\n\n")[1]
+    assert described.startswith(("Show a ledger file", "Print the path"))
+
+
 @pytest.mark.parametrize("form", ["text", "html", "latex", "csv"])
 def test_forms_of_the_summary(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*MAIN_JOB, *SPEND, "--seed", "1", "--format", form]) == 0
