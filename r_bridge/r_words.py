@@ -15,7 +15,7 @@ from types import MappingProxyType
 _PHRASES: tuple[tuple[str, str], ...] = (
     (", on the command line --datetimes)", ")"),
     ("datetimes=[...]", "datetimes"),
-    ("pandas.to_numeric(column, errors='coerce')", "as.numeric(column)"),
+    ("pandas.to_numeric(column, errors='coerce')", "as.numeric(as.character(column))"),
     ("pandas.to_datetime(column, errors='coerce')", "as.POSIXct(column)"),
     ("numpy.asarray(rows, dtype=float)", "as.matrix(rows)"),
     ("save it with surface=True (released surfaces only)", "save it with its surface"),

@@ -457,6 +457,7 @@ def _how_to_convert(dtype: str) -> str:
     if "complex" in dtype:
         return "Use its real or imaginary part, for example data.real."
     return (
-        "Convert it first, for example with pandas.to_numeric(column, errors='coerce') or "
-        "pandas.to_datetime(column, errors='coerce')."
+        "Convert numbers written as text with pandas.to_numeric(column, errors='coerce'), dates with "
+        "pandas.to_datetime(column, errors='coerce'). Categories are for by= with their levels= in a "
+        "regression; elsewhere leave the column out."
     )

@@ -24,6 +24,7 @@ from pydpmode.errors import (
     UnsupportedSource,
 )
 from pydpmode.privacy.sources import open_source
+from r_bridge.r_words import in_r_words
 
 pa = pytest.importorskip("pyarrow")
 pl = pytest.importorskip("polars")
@@ -508,3 +509,18 @@ def test_an_odd_entry_of_a_list_is_missing_wherever_it_stands(place):
     table = open_source(values)
     (block,) = table.blocks(["x1"], 10)
     assert np.isnan(block[0]).tolist() == [i == place for i in range(3)]
+
+
+@pytest.mark.parametrize("dtype", ["object", "category", "string"])
+def test_the_hint_for_texts_tells_numbers_and_categories_apart(dtype: str) -> None:
+    table = open_source(pd.DataFrame({"region": pd.Series(["north", "south"], dtype=dtype)}))
+    with pytest.raises(NonNumericColumn) as caught:
+        table.kind("region")
+    hint = str(caught.value)
+    assert "Convert numbers written as text with pandas.to_numeric(" in hint
+    assert (
+        "Categories are for by= with their levels= in a regression; elsewhere leave the column out." in hint
+    )
+    assert "north" not in hint
+    # As an R user reads it: as.numeric() of a factor would be its codes.
+    assert "as.numeric(as.character(column))" in in_r_words(hint)
