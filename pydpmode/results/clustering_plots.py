@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ..budget import PrivacySpent
+from ..numerics.cluster_set import ClusterSet
 from ..numerics.mode_set import ModeSearchDiagnostics, ModeSet
+from ..numerics.surfaces import FloatArray
 from .clustering_summary import doubtful
 from .plots import modes_figure, plot_modes
 from .results import DensityModesResults
@@ -27,6 +30,21 @@ class _Picture(DensityModesResults):
     noun: ClassVar[str] = "centre"
     subject: ClassVar[str] = "clusters"
 
+    fitted: ClusterSet | None = None
+
+    def fitted_curve(self, axis: int, at: FloatArray) -> FloatArray | None:
+        """Return the density of the fitted clusters along one coordinate; None where none were fitted."""
+        clusters = self.fitted
+        if clusters is None or not clusters.count:
+            return None
+        variances = (
+            clusters.shapes[:, axis, axis]
+            if clusters.own_shapes
+            else np.full(clusters.count, clusters.covariance[axis, axis])
+        )
+        away = (at[:, None] - clusters.centres[:, axis]) ** 2 / variances
+        return np.asarray(np.exp(-0.5 * away) / np.sqrt(2 * np.pi * variances) @ clusters.shares)
+
 
 def plot_clusters(
     result: ClusteringResults,
@@ -34,11 +52,13 @@ def plot_clusters(
     ax: Axes | None = None,
     columns: Sequence[str] | None = None,
     level: float = 0.95,
+    whole: tuple[float, float] | None = None,
 ) -> Axes:
     """Draw the released surface and the centres, numbered by share, with the regions of their error.
 
-    One coordinate: the curve with its noise; two: filled contours; three or more: the marginals of every
-    column and pair. Centres that are not to be relied on are drawn hollow.
+    One coordinate: the density of the fitted clusters, the released density faint behind it (for modes: the
+    released density with its noise); two: filled contours; three or more: the marginals of every column and
+    pair. Centres that are not to be relied on are drawn hollow.
 
     Parameters
     ----------
@@ -46,8 +66,10 @@ def plot_clusters(
         It must hold its surface.
     ax, columns, level
         As in `plots.plot_modes`.
+    whole : (float, float), optional
+        Epsilon and delta for the title, where the release is a step of several.
     """
-    return plot_modes(_picture(result), ax=ax, columns=columns, level=level)
+    return plot_modes(_picture(result, whole), ax=ax, columns=columns, level=level)
 
 
 def clusters_figure(
@@ -57,7 +79,14 @@ def clusters_figure(
     return modes_figure(_picture(result), columns=columns, level=level)
 
 
-def _picture(result: ClusteringResults) -> _Picture:
+def _at_cost(privacy: PrivacySpent | None, whole: tuple[float, float] | None) -> PrivacySpent | None:
+    """Return the statement at the epsilon and delta of the whole, for the title."""
+    if privacy is None or whole is None:
+        return privacy
+    return replace(privacy, epsilon=whole[0], delta=whole[1])
+
+
+def _picture(result: ClusteringResults, whole: tuple[float, float] | None = None) -> _Picture:
     clusters = result.cluster_set
     k, d = clusters.centres.shape
     unknown, no = np.full(k, np.nan), np.zeros(k, dtype=np.bool_)
@@ -83,6 +112,7 @@ def _picture(result: ClusteringResults) -> _Picture:
         coordinates=result.coordinates,
         facts=result.facts,
         surface=result.surface,
-        privacy=result.privacy,
+        privacy=_at_cost(result.privacy, whole),
         mode_set=modes,
+        fitted=clusters if np.isfinite(clusters.covariance).all() else None,
     )

@@ -21,6 +21,8 @@ def number_mode(
     mode: FloatArray,
     limits: Sequence[tuple[float, float]],
     color: str,
+    *,
+    small: bool = False,
 ) -> Annotation:
     """Write a mode's number above and right of it; below or left near the top or right end of the box.
 
@@ -35,15 +37,19 @@ def number_mode(
     limits : two pairs of float
         Ends of the box in these units.
     color : str
+    small : bool
+        For a small panel.
     """
     right, top = (
         (float(value) - low) / (high - low) > end
         for value, (low, high), end in zip(mode, limits, (_RIGHT, _TOP), strict=True)
     )
+    part = 0.5 if small else 1.0
     return ax.annotate(
         str(number),
         at,
-        (-8 if right else 8, -7 if top else 7),
+        (part * (-8 if right else 8), part * (-7 if top else 7)),
+        fontsize="small" if small else None,
         textcoords="offset points",
         ha="right" if right else "left",
         va="top" if top else "bottom",

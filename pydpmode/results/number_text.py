@@ -168,6 +168,11 @@ def plain(number: float, digits: int = 10) -> str:
     return f"{number:.{digits}g}"
 
 
+def cost_text(number: float) -> str:
+    """Return an epsilon or delta: as the user typed it, or, where it was computed, with four digits."""
+    return plain(number) if math.isnan(number) or float(f"{number:.6g}") == number else f"{number:.4g}"
+
+
 def span_text(seconds: float, digits: int = 4) -> str:
     """Return a span of time in its largest fitting unit, such as "19.2 h"."""
     name, unit = time_unit(abs(seconds))

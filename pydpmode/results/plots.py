@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidArgument, MissingDependency, UnknownColumn
 from ..numerics.surfaces import FloatArray, Surface
+from .axis_ticks import set_log_ticks
 from .coordinates import Coordinate
 from .mode_labels import number_mode
-from .number_text import plain, shorten, time_unit
+from .number_text import cost_text, shorten, time_unit
 from .trace_plots import PAIRS_TITLE, TRACE_PAIRS_TITLE, draw_trace
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _CURVE = "#0072B2"
 _MODE = "#D55E00"
 _PALETTE = "YlGnBu"
+_FITTED, _RAW = "fitted clusters", "released density, smoothed, with noise"
+_DOT = 0.015  # of an axis: about what a mode's dot covers
 _LEVELS = 14
 _GRID_1D = 601
 _GRID_2D = 161
@@ -175,7 +179,7 @@ def _draw_panel(view: _View, ax: Axes, *, alone: bool) -> None:
     else:
         filled = _draw_contours(view, ax, _GRID_2D)
         ax.set_ylabel(view.scales[1].label)
-        for handle in _ellipse_legend(view):
+        for handle in _ellipse_legend(view, _regions_seen(view)):
             ax.add_line(handle)
         if alone and filled is not None:
             bar = ax.figure.colorbar(filled, ax=ax, label=_density_label(view))
@@ -206,15 +210,27 @@ def _draw_curve(view: _View, ax: Axes, *, small: bool = False) -> None:
             (_normal(view.level) * sd * scale.unit, alpha, label) for sd, alpha, label in _bands(view, p)
         ]
         p = p * scale.unit
-        for z, alpha, label in bands:
-            ax.fill_between(at, p - z, p + z, color=_CURVE, alpha=alpha, lw=0, label=label)
-        ax.plot(at, p, color=_CURVE, lw=1.0 if small else 1.6, label="density")
+        fitted = _fitted_curve(view, x)
+        if fitted is None:
+            for z, alpha, label in bands:
+                ax.fill_between(at, p - z, p + z, color=_CURVE, alpha=alpha, lw=0, label=label)
+            ax.plot(at, p, color=_CURVE, lw=1.0 if small else 1.6, label="density")
+        else:
+            ax.plot(at, p, color="0.6", lw=0.7, label=_RAW)
+            ax.plot(at, fitted * scale.unit, color=_CURVE, lw=1.0 if small else 1.6, label=_FITTED)
+            heights = np.interp(modes, x, fitted) * scale.unit
     elif view.result.trace is not None:
         heights = draw_trace(view.result.trace, ax, view.axes, view.scales, view.result.mode_set.densities)
     ax.axhline(0.0, color="0.5", lw=0.6)
     _draw_mode_intervals(view, ax, heights, small)
     ax.set_xlim(*scale.shown(np.array([low, high])))
     scale.set_ticks(ax.xaxis)
+
+
+def _fitted_curve(view: _View, x: FloatArray) -> FloatArray | None:
+    """Return the density of fitted clusters along the only coordinate of a view, for pictures of them."""
+    curve = getattr(view.result, "fitted_curve", None)
+    return curve(view.axes[0], x) if callable(curve) else None
 
 
 def _bands(view: _View, p: FloatArray) -> list[tuple[FloatArray, float, str]]:
@@ -326,9 +342,9 @@ def _draw_mode(view: _View, ax: Axes, number: int, small: bool) -> None:
         mew=1.1,
         zorder=5,
     )
-    if not small:
-        ends = (view.limits(0), view.limits(1))
-        number_mode(ax, number + 1, (x, y), view.modes()[number], ends, _MODE).set_path_effects(halo)
+    ends = (view.limits(0), view.limits(1))
+    text = number_mode(ax, number + 1, (x, y), view.modes()[number], ends, _MODE, small=small)
+    text.set_path_effects(halo)
 
 
 def _ellipse_styles(view: _View) -> list[tuple[str, str]]:
@@ -351,8 +367,16 @@ def _ellipse(view: _View, number: int, source: str) -> Any:
     return patches.Ellipse((x, y), 2 * radii[1], 2 * radii[0], angle=angle, zorder=4)
 
 
-def _ellipse_legend(view: _View) -> list[Any]:
-    """Return empty lines that stand for ellipses and modes in a legend."""
+def _regions_seen(view: _View) -> bool:
+    """Return whether the region of any mode is wider than its dot."""
+    widths = np.array([high - low for low, high in (view.limits(0), view.limits(1))])
+    across = 2 * math.sqrt(-2 * math.log1p(-view.level))
+    variances = [np.diag(view.covariance("total", number)) for number in range(view.result.n_modes)]
+    return any(bool((across * np.sqrt(np.maximum(v, 0.0)) > _DOT * widths).any()) for v in variances)
+
+
+def _ellipse_legend(view: _View, regions: bool) -> list[Any]:
+    """Return empty lines that stand for modes in a legend, and for ellipses where regions can be seen."""
     line = matplotlib_part("lines").Line2D
     percent = f"{100 * view.level:g}% region"
     texts = {"total": f"{percent}, total error", "privacy": f"{percent}, privacy noise alone"}
@@ -363,10 +387,13 @@ def _ellipse_legend(view: _View) -> list[Any]:
     entries = [
         line([], [], color=_MODE, ls=style, lw=1.3, label=texts[source])
         for source, style in _ellipse_styles(view)
+        if regions
     ]
     for solid in sorted({bool(flag) for flag in view.result.mode_set.reliable}, reverse=True):
         fill = _MODE if solid else "white"
         label = _mode_label(view, solid)
+        if solid and not regions:
+            label += f", {percent} within the dot"
         entries.append(line([], [], color=_MODE, marker="o", ls="none", ms=5, mfc=fill, label=label))
     return entries
 
@@ -391,8 +418,8 @@ def _draw_pairs(result: DensityModesResults, chosen: tuple[int, ...], level: flo
             _label_outer(ax, view, row, column, d)
     first: Axes = grid[0, 0]
     figure.suptitle(_title(result), fontsize="medium")
-    pair = _view(result, chosen[:2], level)
-    entries = _ellipse_legend(pair)
+    pairs = [_view(result, (first, last), level) for first, last in combinations(chosen, 2)]
+    entries = [*_curve_legend(result), *_ellipse_legend(pairs[0], any(map(_regions_seen, pairs)))]
     if entries:
         figure.legend(
             handles=entries,
@@ -406,6 +433,14 @@ def _draw_pairs(result: DensityModesResults, chosen: tuple[int, ...], level: flo
     if result.simulated:
         watermark(figure.transFigure, figure.text, 30)
     return first
+
+
+def _curve_legend(result: DensityModesResults) -> list[Any]:
+    """Return the lines of a legend for the curves of fitted clusters, for pictures of them."""
+    if getattr(result, "fitted", None) is None:
+        return []
+    line = matplotlib_part("lines").Line2D
+    return [line([], [], color=_CURVE, lw=1.0, label=_FITTED), line([], [], color="0.6", lw=0.7, label=_RAW)]
 
 
 def _label_outer(ax: Axes, view: _View, row: int, column: int, d: int) -> None:
@@ -487,7 +522,7 @@ def axis_scale(result: Any, j: int) -> _Scale:
         return _Scale(f"{_short(coordinate.name)} ({name})", _plain_ticks, unit, unit_name=_UNIT_WORDS[name])
     if coordinate.transform == "log":
         label = f"{_short(coordinate.column)} (log scale)"
-        return _Scale(label, lambda axis: _set_log_ticks(axis, low, high))
+        return _Scale(label, lambda axis: set_log_ticks(axis, low, high))
     return _Scale(_short(coordinate.name), _plain_ticks)
 
 
@@ -512,44 +547,6 @@ def _plain_ticks(axis: Any) -> None:
     return None
 
 
-def log_ticks(low: float, high: float, least_gap: float = 0.06) -> FloatArray:
-    """Return round values of exp(x) to mark for x from `low` to `high`.
-
-    Parameters
-    ----------
-    low, high : float
-        Ends of the axis, as natural logarithms.
-    least_gap : float
-        Smallest distance between marks, as a share of the axis.
-    """
-    decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
-    for steps in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
-        marks = _inside(np.array([step * 10.0**k for k in decades for step in steps]), low, high)
-        gaps = np.diff(np.log(marks)) / (high - low)
-        if gaps.size == 0 or gaps.min() >= least_gap:
-            break
-    else:
-        marks = marks[:: math.ceil(least_gap / float(gaps.min()))]
-    if len(marks) >= 3:
-        return marks
-    # Less than a decade: evenly spaced values read better.
-    locator = matplotlib_part("ticker").MaxNLocator(5)
-    return _inside(np.asarray(locator.tick_values(math.exp(low), math.exp(high))), low, high)
-
-
-def _inside(values: FloatArray, low: float, high: float) -> FloatArray:
-    slack = 1e-9 * (high - low)
-    values = values[values > 0]
-    return np.asarray(values[(np.log(values) >= low - slack) & (np.log(values) <= high + slack)])
-
-
-def _set_log_ticks(axis: Any, low: float, high: float) -> None:
-    # Labels of a horizontal axis are wide.
-    values = log_ticks(low, high, 0.15 if axis.axis_name == "x" else 0.06)
-    texts = [f"{v:,.0f}" if v.is_integer() and 1e3 <= v < 1e7 else plain(v, 4) for v in values.tolist()]
-    axis.set_ticks(np.log(values), labels=texts)
-
-
 def _density_label(view: _View) -> str:
     """Say of what the density is, because on a log scale it is not that of the column itself."""
     names = shorten(", ".join(view.result.coordinates[j].name for j in view.axes), 40)
@@ -569,7 +566,7 @@ def _mode_label(view: _View, solid: bool) -> str:
 def _title(result: DensityModesResults) -> str:
     if result.privacy is None:
         return f"{result.subject.capitalize()} (not private)"
-    cost = f"epsilon = {plain(result.privacy.epsilon)}, delta = {plain(result.privacy.delta)}"
+    cost = f"epsilon = {cost_text(result.privacy.epsilon)}, delta = {cost_text(result.privacy.delta)}"
     if result.simulated:
         return f"SIMULATED noise, NOT PRIVATE ({cost})"
     return f"Private {result.subject}, {cost}"

@@ -14,7 +14,7 @@ from ..numerics.linear_modal import LinearModalFit
 from ..numerics.modal_branches import BranchSet, branches_at
 from ..numerics.surfaces import FloatArray, Surface
 from .base_results import normal_quantile
-from .number_text import plain, shorten
+from .number_text import cost_text, plain, shorten
 from .plots import axis_scale, matplotlib_part, watermark
 
 if TYPE_CHECKING:
@@ -141,6 +141,8 @@ def _draw_panel(
     y_scale = axis_scale(result, result.response)
     if surface is not None:
         _shade(result, surface, ax, points, x_scale.shown(along), y_scale)
+        of, given = shorten(result.response_coordinate.name, 20), shorten(result.predictors[axis].name, 20)
+        ax.add_line(_shading_legend(f"density of {of} given {given}, over its highest there"))
     if result.linear:
         _draw_line(result.linear[group], ax, points, x_scale.shown(along), y_scale, level)
     else:
@@ -231,6 +233,14 @@ def _shade(
     )
 
 
+def _shading_legend(label: str) -> Any:
+    """Return an empty line that stands for the shading in a legend."""
+    colour = matplotlib_part("cm").ScalarMappable(cmap=_PALETTE).get_cmap()(0.6)
+    return matplotlib_part("lines").Line2D(
+        [], [], color=colour, marker="s", ms=8, linestyle="none", label=label
+    )
+
+
 def _draw_branches(
     found: BranchSet, ax: Axes, points: FloatArray, x: FloatArray, y_scale: Any, level: float
 ) -> None:
@@ -278,7 +288,7 @@ def _title(result: ModalRegressionResults) -> str:
     what = shorten(result.formula, 50)
     if result.privacy is None:
         return f"Modal regression {what} (not private)"
-    cost = f"epsilon = {plain(result.privacy.epsilon)}, delta = {plain(result.privacy.delta)}"
+    cost = f"epsilon = {cost_text(result.privacy.epsilon)}, delta = {cost_text(result.privacy.delta)}"
     if result.simulated:
         return f"SIMULATED noise, NOT PRIVATE: {what} ({cost})"
     return f"Private modal regression {what}, {cost}"

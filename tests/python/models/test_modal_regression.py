@@ -418,6 +418,7 @@ def test_pictures_show_branches_mean_and_mark(
     labels = ax.get_legend_handles_labels()[1]
     assert any("band" in label for label in labels)
     assert "mean of y" in labels
+    assert "density of y given x, over its highest there" in labels
     assert any("NOT PRIVATE" in text.get_text() for text in ax.texts)
     assert (ax.get_xlim(), ax.get_ylim()) == ((0, 1), (-1, 2.5))
     first = grouped.plot()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from typing import Any
 
@@ -10,6 +11,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 import pydpmode as dpm
 from pydpmode import errors
@@ -156,3 +158,64 @@ def test_pictures(result: Any, many: Any, panels: int, tmp_path: Any) -> None:
     ax = result.plot(columns=list(result.columns)[:1])
     assert ax.get_xlabel() == "age"
     matplotlib.pyplot.close("all")
+
+
+def lines_of(ax: Any) -> dict[str, Any]:
+    return {line.get_label(): line for line in ax.get_lines()}
+
+
+def test_one_coordinate_shows_the_fitted_clusters(result: Any) -> None:
+    ax = Figure().subplots()
+    result.plot(ax=ax, columns=["log(wage)"])
+    drawn = lines_of(ax)["fitted clusters"]
+    x, y = np.asarray(drawn.get_xdata(), dtype=float), np.asarray(drawn.get_ydata(), dtype=float)
+    assert y.min() >= 0
+    assert np.sum(y) * (x[1] - x[0]) == pytest.approx(1, abs=0.02)
+    assert sum((y[1:-1] > y[:-2]) & (y[1:-1] > y[2:])) == 2
+    assert "released density, smoothed, with noise" in lines_of(ax)
+    # Modes have no fitted density.
+    modes = dataclasses.replace(
+        result,
+        cluster_set=dataclasses.replace(result.cluster_set, covariance=np.full((2, 2), np.nan)),
+        centres_kind="modes",
+    )
+    plain = Figure().subplots()
+    modes.plot(ax=plain, columns=["log(wage)"])
+    assert "fitted clusters" not in lines_of(plain)
+    assert "density" in lines_of(plain)
+
+
+def test_the_curve_of_own_shapes(many: Any) -> None:
+    ax = Figure().subplots()
+    many.plot(ax=ax, columns=[many.columns[0]])
+    drawn = lines_of(ax)["fitted clusters"]
+    height = np.interp(many.centres.iloc[:, 0], drawn.get_xdata(), drawn.get_ydata())
+    variances = many.cluster_set.shapes[:, 0, 0]
+    assert (height >= many.mass / np.sqrt(2 * np.pi * variances) - 1e-3).all()
+
+
+def test_a_pairs_picture_has_numbers_and_few_marks(result: Any) -> None:
+    frame = pd.DataFrame(np.random.default_rng(2).normal(0, 1, (2000, 3)), columns=["a", "b", "c"])
+    frame["b"] = np.exp(frame["b"] / 2 + 11)
+    model = dpm.ModalClustering(
+        frame, bounds={"a": (-4, 4), "b": (5000, 500_000), "c": (-4, 4)}, log="b", n_clusters=1
+    )
+    figure = clusters_figure(model.fit(epsilon=2.0, delta=1e-6, seed=1))
+    figure.canvas.draw()
+    panels = [ax for ax in figure.axes if ax.get_xlabel() == "b (log scale)" and ax.get_ylabel() == ""]
+    (panel,) = [ax for ax in panels if any(text.get_text() == "1" for text in ax.texts)]
+    boxes = [text.get_window_extent() for text in panel.get_xticklabels()]
+    assert len(boxes) == 2
+    assert boxes[0].x1 < boxes[1].x0
+
+
+def test_regions_within_the_dot_are_not_explained(result: Any) -> None:
+    ax = Figure().subplots()
+    result.plot(ax=ax)
+    assert any("95% region, total error" in text for text in ax.get_legend_handles_labels()[1])
+    clusters = result.cluster_set
+    tiny = {name: getattr(clusters, name) * 1e-6 for name in ("covariance_privacy", "covariance_sampling")}
+    sure = dataclasses.replace(result, cluster_set=dataclasses.replace(clusters, **tiny))
+    ax = Figure().subplots()
+    sure.plot(ax=ax)
+    assert ax.get_legend_handles_labels()[1] == ["centre, 95% region within the dot"]

@@ -18,7 +18,8 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.patches import Ellipse  # noqa: E402
 
 from pydpmode.errors import InvalidArgument, MissingDependency, UnknownColumn  # noqa: E402
-from pydpmode.results.plots import log_ticks, modes_figure, plot_modes  # noqa: E402
+from pydpmode.results.axis_ticks import log_ticks  # noqa: E402
+from pydpmode.results.plots import modes_figure, plot_modes  # noqa: E402
 from pydpmode.results.results import DensityModesResults  # noqa: E402
 
 
