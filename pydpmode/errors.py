@@ -108,4 +108,4 @@ class CoarseFeatures(PydpmodeWarning):
 
 
 class ClusterLimit(PydpmodeWarning):
-    """The search for the number of clusters ended at the most it looks for."""
+    """Clusters are at a limit: the most that are looked for, or the limits of the scores."""

@@ -239,7 +239,7 @@ def _read(path: str) -> Reply:
         return tables.describe_surface(ReleasedSurface.load(path))
     if transforms.is_transform(content):
         return transforms.describe(transforms.from_state(json.dumps(content)))
-    return tables.describe(load_results(path))
+    return transforms.describe(load_results(path))
 
 
 def _content_of(path: str) -> Any:

@@ -182,7 +182,7 @@ def _pipeline_tables(result: PipelineResults, level: float) -> Reply:
         "estimates": table,
         "original": original,
         "n_clusters": k,
-        "shares": dict(result.shares),
+        "shares": dict(result.budget_shares),
         "components": describe(result.components, level),
         "clusters": tables.describe(clusters, level),
     }

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from ..budget import as_number, as_whole, check_epsilon
-from ..errors import InvalidArgument
+import numpy as np
+
+from ..budget import Budget, as_number, as_whole, check_epsilon
+from ..errors import ClusterLimit, InvalidArgument
 from ..numerics.designs import MAX_DIMENSION
 from ..privacy.bounds import Bounds
 from ..privacy.private_data import PrivateData
 from ..privacy.shares import joined, split_by_noise
+from ..results.clustering_results import ClusteringResults
 from ..results.coordinates import Coordinate
 from ..results.pipeline_results import PipelineResults
+from ..results.preprocessing import SCORE_REACH
 from .modal_clustering import Centres, ModalClustering
 from .preprocessing import (
     Centre,
@@ -27,11 +32,17 @@ from .preprocessing import (
     release_components,
 )
 from .private_source import PrivateSource
-from .surface_model import check_seed, warn_delta
+from .surface_design import SurfaceRequest
+from .surface_model import check_seed, warn, warn_delta
 
 # Share of the squared noise budget of the release that is clustered; of the others see `preprocessing`.
 CLUSTER_SHARE = 0.55
-_REACH = 3.0
+# Standard deviations to each side that the bandwidth rule takes a box to have.
+_RULE_REACH = 3.0
+# A centre within so many standard errors of a limit is at it.
+_NEAR = 2.0
+# Evidence below which a cluster may be noise.
+_FAINT = 3.0
 
 
 class PrivateClusteringPipeline:
@@ -63,7 +74,11 @@ class PrivateClusteringPipeline:
     centres : {"fit", "modes"}
         As in `ModalClustering`.
     reach : float
-        Scores are clipped at so many standard deviations of their component (whitened), or of the first.
+        Scores are clipped at so many released standard deviations of their component (whitened), or of the
+        first: 5 when omitted. Those are of CLIPPED rows, which lie closer together than the rows do, so
+        that a far cluster may be 4 or 5 of them away. `fit` warns where a centre is at the limit: give a
+        larger one then. It does not change the bandwidth, and noise grows little with it; the time of a
+        fit grows, in three components most.
     shares : mapping, optional
         Shares of the squared noise budget: the default is mean .10, radius .05, moments .35, clusters .55, in
         proportion; steps that nothing is released in take nothing.
@@ -108,7 +123,7 @@ class PrivateClusteringPipeline:
         scale: Scale = "box",
         whiten: bool = False,
         centres: Centres = "fit",
-        reach: float = _REACH,
+        reach: float = SCORE_REACH,
         shares: dict[str, float] | None = None,
     ) -> None:
         self._source = PrivateSource(data, columns, bounds)
@@ -122,7 +137,9 @@ class PrivateClusteringPipeline:
         self._centres: Centres = centres
         self._reach = as_number(reach, "reach")
         if not 0 < self._reach < 1e6:
-            raise InvalidArgument(f"reach must be > 0, in standard deviations, got {reach!r}; try 3")
+            raise InvalidArgument(
+                f"reach must be > 0, in standard deviations, got {reach!r}; try {SCORE_REACH:g}"
+            )
         self._shares = _check_shares(shares, self._centre, self._radius)
 
     @property
@@ -193,17 +210,19 @@ class PrivateClusteringPipeline:
                 pca.score_coordinates(self._reach),
                 n_clusters=self._n_clusters,
                 centres=self._centres,
+                reach=self._reach,
             ).fit(
                 last.epsilon,
                 last.delta,
                 label=f"{name}: clusters",
                 seed=None if seed is None else seed + 3 * 2**32,
             )
+        _warn_at_limit(clustering, self._reach, sink)
         together = joined([*parts.values(), last])
         return PipelineResults(
             components=pca,
             clustering=clustering,
-            shares=dict(self._shares),
+            budget_shares=dict(self._shares),
             epsilon=together.epsilon,
             delta=together.delta,
             warnings=tuple(sink),
@@ -212,7 +231,7 @@ class PrivateClusteringPipeline:
 
 
 class _ScoreClustering(ModalClustering):
-    """`ModalClustering` of given coordinates, such as released scores."""
+    """`ModalClustering` of released scores that are clipped at `reach` standard deviations."""
 
     def __init__(
         self,
@@ -221,8 +240,9 @@ class _ScoreClustering(ModalClustering):
         *,
         n_clusters: int | None,
         centres: Centres,
+        reach: float,
     ) -> None:
-        self._given = coordinates
+        self._given, self._reach = coordinates, reach
         super().__init__(study, [c.name for c in coordinates], n_clusters=n_clusters, centres=centres)
 
     def _check_columns(self, known: Sequence[str]) -> None:
@@ -230,6 +250,56 @@ class _ScoreClustering(ModalClustering):
 
     def _coordinates(self, study: PrivateData) -> tuple[Coordinate, ...]:
         return self._given
+
+    def _plan(
+        self, study: PrivateData, budget: Budget, seed: int | None, n: int | None
+    ) -> tuple[SurfaceRequest, str]:
+        """Return what to release, its bandwidth that of a box of three standard deviations to each side.
+
+        The rule takes a box for six of them; here they are known, and limits that are farther out, so that
+        no cluster is cut off, are no reason to smooth more.
+        """
+        request, rule = super()._plan(study, budget, seed, n)
+        if not isinstance(request.bandwidth, list):
+            return request, rule
+        part = min(1.0, _RULE_REACH / self._reach)
+        return replace(request, bandwidth=[part * width for width in request.bandwidth]), rule
+
+
+def _warn_at_limit(found: ClusteringResults, reach: float, sink: list[str]) -> None:
+    """Warn of centres within two standard errors, or their cluster's spread, of a limit of the scores."""
+    near = _at_limit(found)
+    if not near.any():
+        return
+    names = [found.columns[j] for j in np.flatnonzero(near.any(axis=0))]
+    numbers = [str(k + 1) for k in np.flatnonzero(near.any(axis=1))]
+    whose = (
+        f"centre of cluster {numbers[0]} lies"
+        if len(numbers) == 1
+        else f"centres of clusters {', '.join(numbers)} lie"
+    )
+    warn(
+        ClusterLimit,
+        f"the {whose} at the limit of the scores ({', '.join(names)}): rows beyond it count as at it, so "
+        "centre and share can be off by much more than the standard errors; "
+        f"give a larger reach= (it was {reach:g}), or leave out columns with far values",
+        sink,
+    )
+
+
+def _at_limit(found: ClusteringResults) -> np.ndarray:
+    """Say of each centre and score whether the centre is at a limit, (k, d). Post-processing.
+
+    Not of clusters that may be noise: another warning tells of those, and their errors may be wide.
+    """
+    clusters, d = found.cluster_set, len(found.columns)
+    errors = found.std_errors["total"].to_numpy(dtype=float).reshape(-1, d)
+    variances = np.diagonal(clusters.shapes if clusters.own_shapes else clusters.covariance, 0, -2, -1)
+    # Errors or spreads that are not known (NaN) say nothing.
+    slack = np.fmax(_NEAR * errors, np.sqrt(np.maximum(variances, 0.0)))
+    room = np.minimum(clusters.centres - found.facts.lower, found.facts.upper - clusters.centres)
+    clear = ~(clusters.significance < _FAINT)
+    return np.asarray(clear[:, None] & (room <= np.nan_to_num(slack, nan=0.0)))
 
 
 def _check_shares(given: dict[str, float] | None, centre: Centre, radius: Radius) -> dict[str, float]:

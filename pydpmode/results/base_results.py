@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -33,6 +33,10 @@ from .coordinates import Coordinate
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+    from .pipeline_results import PipelineResults
+    from .preprocessing import ReleasedTransform
+
+T = TypeVar("T")
 FORMAT = "pydpmode results"
 VERSION = 1
 
@@ -43,6 +47,14 @@ _FAMILIES: Mapping[str, str] = MappingProxyType(
         "density_modes": "pydpmode.results.results:DensityModesResults",
         "modal_clustering": "pydpmode.results.clustering_results:ClusteringResults",
         "modal_regression": "pydpmode.results.regression_results:ModalRegressionResults",
+    }
+)
+# Results that are no fits of one surface have formats of their own.
+OTHER_FORMATS: Mapping[str, str] = MappingProxyType(
+    {
+        "pydpmode scaler": "pydpmode.results.preprocessing:ScalerResults.from_dict",
+        "pydpmode principal components": "pydpmode.results.preprocessing:PCAResults.from_dict",
+        "pydpmode clustering pipeline": "pydpmode.results.pipeline_results:PipelineResults.from_dict",
     }
 )
 SURFACE_READERS: dict[str, str | Callable[[Mapping[str, Any]], Any]] = {
@@ -288,25 +300,12 @@ class Results:
         surface : bool
             Whether to include the released surface, so that plots and basins work after loading.
         """
-        content = json.dumps(self.to_dict(surface=surface), allow_nan=False).encode()
-        target = Path(path)
-        if not target.absolute().parent.is_dir():
-            raise FileNotFoundError(f"cannot write {str(target)!r}: its folder does not exist")
-        partial = target.with_name(f"{target.name}.{os.getpid()}.part")
-        try:
-            # No time stamp in the archive: the same result gives the same bytes.
-            partial.write_bytes(gzip.compress(content, mtime=0) if target.suffix == ".gz" else content)
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_json(path, self.to_dict(surface=surface))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a result that `save` wrote."""
-        result = load_results(path)
-        if not isinstance(result, cls):
-            raise SurfaceFileError(f"{os.fspath(path)} holds {type(result).__name__}, not {cls.__name__}")
-        return result
+        return load_as(cls, path)
 
     # -- copies
 
@@ -327,8 +326,33 @@ class Results:
         return self
 
 
-def load_results(path: str | os.PathLike[str]) -> Results:
+def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write a result's dictionary to one file, compressed for .gz: as a whole, never half-written."""
+    text = json.dumps(content, allow_nan=False).encode()
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"cannot write {str(target)!r}: its folder does not exist")
+    partial = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        # No time stamp in the archive: the same result gives the same bytes.
+        partial.write_bytes(gzip.compress(text, mtime=0) if target.suffix == ".gz" else text)
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_as(wanted: type[T], path: str | os.PathLike[str]) -> T:
+    """Read a result that `save` wrote, which must be of the type that is wanted."""
+    result: object = load_results(path)
+    if not isinstance(result, wanted):
+        raise SurfaceFileError(f"{os.fspath(path)} holds {type(result).__name__}, not {wanted.__name__}")
+    return result
+
+
+def load_results(path: str | os.PathLike[str]) -> Results | ReleasedTransform | PipelineResults:
     """Read any result that `save` wrote; the file says which kind it is.
+
+    Besides fits, those of `PrivateScaler`, `PrivatePCA` and `PrivateClusteringPipeline`.
 
     Raises
     ------
@@ -343,6 +367,9 @@ def load_results(path: str | os.PathLike[str]) -> Results:
         data = json.loads(gzip.decompress(content) if name.endswith(".gz") else content)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise SurfaceFileError(f"{name} is not a result of pydpmode: it is not valid JSON") from error
+    own = OTHER_FORMATS.get(str(data.get("format"))) if isinstance(data, Mapping) else None
+    if own is not None:
+        return cast("ReleasedTransform | PipelineResults", _named(own)(data))
     if not _is_known(data):
         raise SurfaceFileError(f"{name} is not a result of pydpmode that this version knows")
     return results_from_dict(data)

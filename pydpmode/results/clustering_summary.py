@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 _STABLE = 0.8  # share of noise draws below which a cluster is doubtful
 _CLEAR = 3.0  # evidence in standard deviations
+EVIDENCE = (
+    "Evidence z: loss of fit without the cluster, in standard deviations of the noise. Again: share of "
+    "repeated noise draws in which the cluster is found again."
+)
 
 
 def clustering_summary(result: ClusteringResults, level: float = 0.95) -> ReleaseSummary:
@@ -46,7 +50,7 @@ def clustering_summary(result: ClusteringResults, level: float = 0.95) -> Releas
     """
     blocks = [banner()] if result.simulated else []
     blocks += [facts_block(_fit_facts(result), privacy_facts(result)), columns_block(result)]
-    blocks += [_shares_block(result), _centres_block(result, level)] if result.n_clusters else [_nothing()]
+    blocks += [shares_block(result), _centres_block(result, level)] if result.n_clusters else [nothing()]
     blocks.append(facts_block(*_diagnostic_facts(result)))
     return ReleaseSummary(clustering_title(result), blocks, list(_notes(result, level)))
 
@@ -65,7 +69,8 @@ def doubtful(result: ClusteringResults) -> list[bool]:
     return [not bool(flag) for flag in trusted]
 
 
-def _nothing() -> Block:
+def nothing() -> Block:
+    """Return the line that stands for tables of clusters where there are none."""
     return Block([["No cluster was found: no peak of the surface stands clear of the noise."]], "c")
 
 
@@ -84,7 +89,8 @@ def _fit_facts(result: ClusteringResults) -> list[tuple[str, str]]:
     ]
 
 
-def _shares_block(result: ClusteringResults) -> Block:
+def shares_block(result: ClusteringResults) -> Block:
+    """Return share, evidence and stability of each cluster."""
     shares, clusters = result.shares, result.cluster_set
     known = bool(np.isfinite(shares["total"]).all())
     rows = []
@@ -184,10 +190,7 @@ def _notes(result: ClusteringResults, level: float) -> Iterator[str]:
             f"Where clusters have other {'densities' if own else 'shapes'} those differ from the clusters' "
             "means."
         )
-        yield (
-            "Evidence z: loss of fit without the cluster, in standard deviations of the noise. Again: share "
-            "of repeated noise draws in which the cluster is found again."
-        )
+        yield EVIDENCE
         if result.n_clusters_requested is None:
             yield from _number_notes(result)
     else:
@@ -195,17 +198,22 @@ def _notes(result: ClusteringResults, level: float) -> Iterator[str]:
             f"Standard errors and {100 * level:g}% intervals are those of modes of the surface; shares are "
             "the masses of their basins. Evidence z: persistence over its standard error."
         )
+    yield from doubts(result)
+    yield "Labels of the private rows themselves are not covered by the guarantee: keep them to yourself."
+    if spent is not None:
+        yield from spent.notes
+    for warning in result.warnings:
+        yield f"Warning: {warning}"
+
+
+def doubts(result: ClusteringResults) -> Iterator[str]:
+    """Yield which clusters are not to be relied on, if any."""
     numbers = [str(k + 1) for k, doubt in enumerate(doubtful(result)) if doubt]
     if numbers:
         yield (
             f"{DOUBTFUL} Not to be relied on: cluster{'s' if len(numbers) > 1 else ''} {', '.join(numbers)} "
             f"(evidence below {plain(_CLEAR)}, or found again in fewer than {100 * _STABLE:g}% of the draws)."
         )
-    yield "Labels of the private rows themselves are not covered by the guarantee: keep them to yourself."
-    if spent is not None:
-        yield from spent.notes
-    for warning in result.warnings:
-        yield f"Warning: {warning}"
 
 
 def _number_notes(result: ClusteringResults) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,6 +13,7 @@ import pandas as pd
 
 from ..budget import PrivacySpent
 from ..errors import SurfaceFileError
+from .base_results import load_as, normal_quantile, write_json
 from .clustering_results import ClusteringResults
 from .preprocessing import PCAResults
 
@@ -33,8 +35,8 @@ class PipelineResults:
         The released centre and components.
     clustering : ClusteringResults
         The clusters of the scores.
-    shares : mapping of str to float
-        Share of the squared noise budget of each step.
+    budget_shares : mapping of str to float
+        Share of the squared noise budget that each step took.
     epsilon, delta : float
         All steps together.
     warnings : tuple of str
@@ -44,14 +46,14 @@ class PipelineResults:
 
     components: PCAResults
     clustering: ClusteringResults
-    shares: Mapping[str, float]
+    budget_shares: Mapping[str, float]
     epsilon: float
     delta: float
     warnings: tuple[str, ...] = ()
     label: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shares", MappingProxyType(dict(self.shares)))
+        object.__setattr__(self, "budget_shares", MappingProxyType(dict(self.budget_shares)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,6 +84,31 @@ class PipelineResults:
             covariance = self.clustering.cov_params(cluster).to_numpy()
             out.append(np.sqrt(np.einsum("ij,jk,ik->i", rows, covariance, rows)))
         return pd.DataFrame(out, index=self.clustering.centres.index, columns=list(self.columns))
+
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return intervals for each column of each centre, from `std_errors`, which says what they leave out.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of each interval on its own, in (0, 1).
+
+        Returns
+        -------
+        DataFrame
+            One row per (cluster, column): lower, upper.
+        """
+        half = normal_quantile(level) * self.std_errors.to_numpy(dtype=float)
+        at = self.centres.to_numpy(dtype=float)
+        rows = pd.MultiIndex.from_product(
+            [range(1, self.n_clusters + 1), self.columns], names=["cluster", "column"]
+        )
+        return pd.DataFrame({"lower": (at - half).ravel(), "upper": (at + half).ravel()}, index=rows)
+
+    @property
+    def shares(self) -> pd.DataFrame:
+        """Share of the records in each cluster, with standard errors: privacy, sampling, total."""
+        return self.clustering.shares
 
     @property
     def mass(self) -> pd.Series[float]:
@@ -142,7 +169,11 @@ class PipelineResults:
         level : float
             Coverage of intervals and ellipses; they leave out the error of the components themselves.
         """
-        return self.clustering.plot(ax=ax, columns=columns, level=level)
+        from .clustering_plots import plot_clusters
+
+        return plot_clusters(
+            self.clustering, ax=ax, columns=columns, level=level, whole=(self.epsilon, self.delta)
+        )
 
     def to_dict(self, *, surface: bool = True) -> dict[str, Any]:
         """Return a JSON-ready dictionary."""
@@ -151,7 +182,7 @@ class PipelineResults:
             "version": VERSION,
             "components": self.components.to_dict(),
             "clustering": self.clustering.to_dict(surface=surface),
-            "shares": dict(self.shares),
+            "shares": dict(self.budget_shares),
             "epsilon": self.epsilon,
             "delta": self.delta,
             "warnings": list(self.warnings),
@@ -173,7 +204,7 @@ class PipelineResults:
             return cls(
                 components=PCAResults.from_dict(data["components"]),
                 clustering=ClusteringResults.from_dict(data["clustering"]),
-                shares={str(k): float(v) for k, v in data["shares"].items()},
+                budget_shares={str(k): float(v) for k, v in data["shares"].items()},
                 epsilon=float(data["epsilon"]),
                 delta=float(data["delta"]),
                 warnings=tuple(data["warnings"]),
@@ -184,8 +215,24 @@ class PipelineResults:
                 raise
             raise SurfaceFileError(f"the {FORMAT} is damaged: {type(problem).__name__}") from problem
 
+    def save(self, path: str | os.PathLike[str], *, surface: bool = True) -> None:
+        """Write the result to one JSON file, compressed when its name ends in .gz; `load_results` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+        surface : bool
+            Whether to include the released surface of the scores, so that plots work after loading.
+        """
+        write_json(path, self.to_dict(surface=surface))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        return load_as(cls, path)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "shares": dict(self.shares)}
+        return {**self.__dict__, "budget_shares": dict(self.budget_shares)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -196,5 +243,5 @@ class PipelineResults:
         cost += ", SIMULATED: NOT PRIVATE" if self.simulated else ""
         return (
             f"<{type(self).__name__}: {self.n_clusters} clusters of {len(self.columns)} columns; {cost}>\n"
-            "Go on with .summary(), .centres, .components, .clustering, .predict(new), .plot()"
+            "Go on with .summary(), .centres, .shares, .components, .predict(new), .plot(), .save(path)"
         )

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..numerics.surfaces import FloatArray
-from .number_text import shorten, value_text
+from .clustering_summary import EVIDENCE, doubts, nothing, shares_block
+from .number_text import cost_text, shorten, value_text
 from .pipeline_results import PipelineResults
 from .preprocessing_summary import SIMULATED
 from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block, used_label
@@ -29,18 +30,24 @@ def pipeline_summary(result: PipelineResults, level: float = 0.95) -> ReleaseSum
     if result.label:
         left.insert(0, ("Label", shorten(result.label, NAME_WIDTH)))
     right = [
-        ("Epsilon", f"{result.epsilon:.4g} (all releases)"),
-        ("Delta", f"{result.delta:.4g}"),
+        ("Epsilon", f"{cost_text(result.epsilon)} (all releases)"),
+        ("Delta", cost_text(result.delta)),
         ("Protects against", f"{verb} one {first.unit}"),
         ("Values outside bounds", "clipped" if first.outside == "clip" else "ignored"),
     ]
-    blocks += [facts_block(left, right), _steps(result), _clusters(result, level), _columns(result)]
+    blocks += [facts_block(left, right), _steps(result)]
+    if result.n_clusters:
+        blocks += [shares_block(result.clustering), _clusters(result, level), _columns(result)]
+    else:
+        blocks.append(nothing())
     angles = ", ".join(f"{angle:.0f}" for angle in result.components.angles)
     notes = [
         f"Components: the noise turns them by {angles} degrees (root mean square).",
         "Errors of centres are of the clusters alone; those of the released centre and components come on "
         "top (components.location_errors, components.angles).",
         replace(first, epsilon=result.epsilon, delta=result.delta).statement(),
+        *([EVIDENCE] if result.clustering.centres_kind == "fit" else []),
+        *doubts(result.clustering),
         *result.components.warnings,
         *result.clustering.warnings,
         *result.warnings,
@@ -54,7 +61,7 @@ def pipeline_summary(result: PipelineResults, level: float = 0.95) -> ReleaseSum
 def _steps(result: PipelineResults) -> Block:
     rows = [
         [name, spent.mechanism, f"{100 * share:.0f}%", f"{spent.epsilon:.4g}", f"{spent.noise_scale:.4g}"]
-        for (name, share), spent in zip(result.shares.items(), result.privacy, strict=True)
+        for (name, share), spent in zip(result.budget_shares.items(), result.privacy, strict=True)
     ]
     return Block(rows, "llrrr", ("step", "mechanism", "share", "epsilon", "noise scale"))
 
@@ -66,22 +73,24 @@ def _clusters(result: PipelineResults, level: float) -> Block:
         table.std_errors["total"].to_numpy().reshape(-1, len(table.columns)),
     )
     limits = table.conf_int(level).to_numpy().reshape(*at.shape, 2)
-    mass = table.mass.to_numpy()
+    texts = [
+        value_text("number", errors[:, k], at[:, k], float(table.facts.bandwidth[k]) / 20)
+        for k in range(at.shape[1])
+    ]
     rows = [
         [
             f"{number + 1}" if k == 0 else "",
-            f"{100 * mass[number]:.1f}%" if k == 0 else "",
             name,
-            f"{at[number, k]:.3g}",
-            f"{errors[number, k]:.2g}",
-            *(f"{limit:.3g}" for limit in limits[number, k]),
+            texts[k].value(float(at[number, k])),
+            texts[k].error(float(errors[number, k])),
+            *(texts[k].value(float(limit)) for limit in limits[number, k]),
         ]
         for number in range(result.n_clusters)
         for k, name in enumerate(table.columns)
     ]
     tail = (1 - level) / 2
-    headers = ("cluster", "share", "score", "centre", "s.e.", f"[{tail:.3g}", f"{1 - tail:.4g}]")
-    return Block(rows, "lrlrrrr", headers)
+    headers = ("cluster", "score", "centre", "s.e.", f"[{tail:.3g}", f"{1 - tail:.4g}]")
+    return Block(rows, "llrrrr", headers)
 
 
 def _centre_texts(result: PipelineResults, j: int, values: FloatArray) -> list[str]:

@@ -7,6 +7,7 @@ private rows themselves is a function of those rows and is not covered by the gu
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,13 +18,15 @@ import pandas as pd
 from ..budget import PrivacySpent
 from ..errors import InvalidArgument, SurfaceFileError
 from ..numerics.surfaces import FloatArray
-from .base_results import frozen_copy, number_from
+from .base_results import frozen_copy, load_as, number_from, write_json
 from .coordinates import Coordinate, points_of
 
 if TYPE_CHECKING:
     from .summary_tables import ReleaseSummary
 
 VERSION = 1
+# Standard deviations of clipped rows at which scores are clipped: rows themselves lie farther apart.
+SCORE_REACH = 5.0
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -131,6 +134,15 @@ class ReleasedTransform:
             raise SurfaceFileError(
                 f"the {cls.FORMAT} is damaged: {type(problem).__name__} while reading it"
             ) from problem
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this to one JSON file, compressed when its name ends in .gz; `load_results` reads it back."""
+        write_json(path, self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        return load_as(cls, path)
 
     def __repr__(self) -> str:
         return self.summary().as_text()
@@ -282,14 +294,14 @@ class PCAResults(ReleasedTransform):
         array, index = _as_points(scores, self.names)
         return self._unscaled((array * self._units) @ self.components, index)
 
-    def score_coordinates(self, reach: float = 3.0) -> tuple[Coordinate, ...]:
+    def score_coordinates(self, reach: float = SCORE_REACH) -> tuple[Coordinate, ...]:
         """Return the scores as coordinates for a later release.
 
         Parameters
         ----------
         reach : float
-            Scores are clipped at this many standard deviations: of their own component when whitened,
-            else of the first.
+            Scores are clipped at this many standard deviations of the CLIPPED rows: of their own component
+            when whitened, else of the first.
         """
         rows = self.components / self.scale / self._units[:, None]
         limit = reach * (1.0 if self.whiten else math.sqrt(float(self.explained_variance[0])))

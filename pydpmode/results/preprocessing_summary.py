@@ -9,7 +9,7 @@ import numpy as np
 
 from ..budget import PrivacySpent
 from ..numerics.surfaces import FloatArray
-from .number_text import duration_text, limits_text, plain, shorten, value_text
+from .number_text import cost_text, duration_text, limits_text, shorten, value_text
 from .preprocessing import PCAResults, ReleasedTransform, ScalerResults
 from .summary_tables import NAME_WIDTH, Block, ReleaseSummary, facts_block, used_label
 
@@ -104,8 +104,8 @@ def _privacy_facts(result: ReleasedTransform) -> list[tuple[str, str]]:
     verb = "replacing" if first.adjacency == "replace" else "adding or removing"
     several = len(result.privacy) > 1
     return [
-        ("Epsilon", plain(result.epsilon) + (" (all releases)" if several else "")),
-        ("Delta", plain(result.delta)),
+        ("Epsilon", cost_text(result.epsilon) + (" (all releases)" if several else "")),
+        ("Delta", cost_text(result.delta)),
         ("Mechanism", f"{len(result.privacy)} releases" if several else first.mechanism),
         ("Protects against", f"{verb} one {first.unit}"),
         ("Values outside bounds", "clipped" if first.outside == "clip" else "ignored"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,14 @@ import pytest
 from matplotlib.figure import Figure
 
 import pydpmode as dpm
-from pydpmode.errors import BudgetExceeded, InvalidArgument, InvalidBudget, MissingBounds, SurfaceFileError
+from pydpmode.errors import (
+    BudgetExceeded,
+    ClusterLimit,
+    InvalidArgument,
+    InvalidBudget,
+    MissingBounds,
+    SurfaceFileError,
+)
 from pydpmode.results.pipeline_results import PipelineResults
 
 D = 6
@@ -65,7 +74,10 @@ def test_the_picture_is_that_of_the_clusters(fitted: PipelineResults) -> None:
     figure = Figure()
     drawn = fitted.plot(ax=figure.subplots())
     own = fitted.clustering.plot(ax=Figure().subplots())
-    assert (drawn.get_xlabel(), drawn.get_title()) == (own.get_xlabel(), own.get_title())
+    assert drawn.get_xlabel() == own.get_xlabel()
+    # The title has the cost of all steps together.
+    assert "epsilon = 2," in drawn.get_title()
+    assert "epsilon = 1.443," in own.get_title()
     one = fitted.plot(ax=Figure().subplots(), columns=fitted.clustering.columns[:1])
     assert one.get_xlabel() == fitted.clustering.columns[0]
 
@@ -181,11 +193,93 @@ def test_summary_json_and_pickle(fitted: PipelineResults) -> None:
     assert again.summary().as_text() == text
     copy = pickle.loads(pickle.dumps(fitted))
     pd.testing.assert_frame_equal(copy.centres, fitted.centres)
-    assert dict(copy.shares) == dict(fitted.shares)
+    assert dict(copy.budget_shares) == dict(fitted.budget_shares)
+    pd.testing.assert_frame_equal(copy.shares, fitted.clustering.shares)
     with pytest.raises(SurfaceFileError, match="not a pydpmode clustering pipeline"):
         PipelineResults.from_dict(fitted.components.to_dict())
     with pytest.raises(SurfaceFileError, match="damaged"):
         PipelineResults.from_dict({**fitted.to_dict(surface=False), "shares": None})
+
+
+def far_cluster() -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of four clusters, one far from the others, and the clusters' middles."""
+    random = np.random.default_rng(3)
+    labels = random.choice(4, 20_000, p=[0.4, 0.3, 0.2, 0.1])
+    middles = random.normal(0, 4, (4, 8))
+    return middles[labels] + random.standard_normal((20_000, 8)), middles
+
+
+def worst(centres: pd.DataFrame, middles: np.ndarray) -> float:
+    return float(np.linalg.norm(centres.to_numpy()[:, None] - middles, axis=2).min(axis=0).max())
+
+
+@pytest.mark.filterwarnings("error::pydpmode.errors.ClusterLimit")
+def test_a_far_cluster_is_within_the_limits_of_the_scores() -> None:
+    table, middles = far_cluster()
+    found = dpm.PrivateClusteringPipeline(table, bounds=[(-15, 15)] * 8, n_components=3, n_clusters=4).fit(
+        1.0, 1e-6, seed=3
+    )
+    assert worst(found.centres, middles) < 0.8
+    assert not found.warnings
+    wide = found.clustering.coordinates[0].limits
+    assert wide is not None
+    assert wide[1] == pytest.approx(5 * np.sqrt(found.components.explained_variance[0]))
+
+
+def test_a_centre_at_the_limit_of_the_scores_is_told() -> None:
+    table, middles = far_cluster()
+    narrow = dpm.PrivateClusteringPipeline(
+        table, bounds=[(-15, 15)] * 8, n_components=3, n_clusters=4, reach=3.0
+    )
+    with pytest.warns(ClusterLimit, match=r"the centre of cluster 3 lies at the limit of the scores \(pc1\)"):
+        found = narrow.fit(1.0, 1e-6, seed=3)
+    assert worst(found.centres, middles) > 1
+    assert "larger reach= (it was 3)" in found.warnings[0]
+    assert "larger reach=" in " ".join(found.summary().as_text().split())
+
+
+def test_limits_do_not_change_the_bandwidth() -> None:
+    near, far = (
+        model(rows()[0], radius=1.0, reach=reach).fit(2.0, 1e-6, seed=1).clustering for reach in (3.0, 6.0)
+    )
+    np.testing.assert_allclose(far.facts.upper, 2 * near.facts.upper)
+    np.testing.assert_allclose(far.facts.bandwidth, near.facts.bandwidth)
+
+
+@pytest.mark.parametrize("name", ["pipeline.json", "pipeline.json.gz"])
+def test_saved_and_loaded(fitted: PipelineResults, tmp_path: Path, name: str) -> None:
+    fitted.save(tmp_path / name)
+    again: Any = dpm.load_results(tmp_path / name)
+    assert isinstance(again, PipelineResults)
+    assert again.summary().as_text() == fitted.summary().as_text()
+    assert again.clustering.surface is not None
+    fitted.save(tmp_path / name, surface=False)
+    assert PipelineResults.load(tmp_path / name).clustering.surface is None
+    with pytest.raises(SurfaceFileError, match="holds PipelineResults, not PCAResults"):
+        type(fitted.components).load(tmp_path / name)
+
+
+def test_intervals_in_the_columns(fitted: PipelineResults) -> None:
+    table = fitted.conf_int(0.9)
+    assert table.index.names == fitted.clustering.conf_int().index.names
+    assert [*table.loc[2].index] == COLUMNS
+    np.testing.assert_allclose(table.mean(axis=1), fitted.centres.to_numpy().ravel())
+    half = (table["upper"] - table["lower"]) / 2
+    np.testing.assert_allclose(half, 1.6448536 * fitted.std_errors.to_numpy().ravel())
+    with pytest.raises(InvalidArgument, match="level"):
+        fitted.conf_int(1.5)
+
+
+def test_the_summary_says_which_clusters_are_doubtful(fitted: PipelineResults) -> None:
+    sure = " ".join(fitted.summary().as_text().split())
+    assert "evidence z again" in sure
+    assert "Not to be relied on" not in sure
+    clusters = fitted.clustering.cluster_set
+    faint = replace(clusters, significance=np.array([9.0, 2.0, 9.0]))
+    found = replace(fitted, clustering=replace(fitted.clustering, cluster_set=faint))
+    text = found.summary().as_text()
+    assert any(line.split()[:2] == ["2", "?"] for line in text.split("\n"))
+    assert "Not to be relied on: cluster 2 (evidence below 3" in " ".join(text.split())
 
 
 def test_the_summary_has_the_columns_in_the_users_order() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,28 @@ def test_scores_and_back(whiten: bool) -> None:
     np.testing.assert_allclose(points, scores, atol=1e-9)
     spread = found.transform(rows()).std()
     assert 0.7 < spread["pc1"] / (1 if whiten else math.sqrt(found.explained_variance[0])) < 1.3
+
+
+def test_transforms_are_saved_and_loaded(tmp_path: Path) -> None:
+    scaler = dpm.PrivateScaler(study()).fit(EPSILON / 2, seed=1)
+    pca = dpm.PrivatePCA(study(), n_components=2, radius=1.0).fit(EPSILON, seed=2)
+    for found, name in ((scaler, "scaler.json.gz"), (pca, "pca.json")):
+        found.save(tmp_path / name)
+        again = dpm.load_results(tmp_path / name)
+        assert type(again) is type(found)
+        assert again.to_dict() == found.to_dict()
+        assert type(found).load(tmp_path / name).to_dict() == found.to_dict()
+    with pytest.raises(SurfaceFileError, match="holds PCAResults, not ScalerResults"):
+        type(scaler).load(tmp_path / "pca.json")
+
+
+def test_a_summary_states_epsilon_in_few_digits() -> None:
+    for epsilon in (1.0, 0.3):
+        found = dpm.PrivatePCA(study(), n_components=1, radius=1.0).fit(epsilon, seed=2)
+        line = next(one for one in found.summary().as_text().split("\n") if "Epsilon:" in one)
+        shown = line.split("Epsilon:")[1].split()[0]
+        assert len(shown) <= 6
+        assert float(shown) == pytest.approx(epsilon, rel=1e-3)
 
 
 def test_a_private_radius_is_one_more_release() -> None:
