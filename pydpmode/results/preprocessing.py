@@ -167,7 +167,8 @@ class ScalerResults(ReleasedTransform):
     -----
     An exponential mechanism with `epsilon_draw` misses the rank of a quantile by a Laplace variable of
     scale `2/epsilon_draw`; a rank is worth `1/(n f)` of a column with density f there. f is taken from a
-    normal column with the released quartiles. Columns of another shape have other errors.
+    normal column with the released quartiles. Columns of another shape have other errors; with several
+    modes, where a quantile falls between two, the error can be many times the one stated.
 
     `privacy` holds the statement, with the bounds.
     """

@@ -26,7 +26,8 @@ def scaler_summary(result: ScalerResults) -> ReleaseSummary:
         "Location: released median. Scale: distance of the released quartiles / 1.349, the standard "
         "deviation of a normal column.",
         "Standard errors cover privacy noise and sampling, at the density of a normal column with these "
-        "quartiles.",
+        "quartiles. In a column of several modes a median or quartile that falls between two of them can be "
+        "off by many times its standard error.",
     ]
     if result.floored.any():
         names = [name for name, low in zip(result.columns, result.floored, strict=True) if low]

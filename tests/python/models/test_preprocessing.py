@@ -110,6 +110,7 @@ def test_a_constant_column_gets_the_floor_and_one_warning() -> None:
     np.testing.assert_allclose(found.scale[2], 0.16)
     assert abs(found.location[2] - 3) < 0.02
     assert "No spread was seen in c" in found.summary().as_text()
+    assert "column of several modes" in " ".join(found.summary().as_text().split())
     assert len(found.warnings) == 1
 
 
