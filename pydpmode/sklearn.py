@@ -78,7 +78,7 @@ class _PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn ha
     def _table(self, X: Any) -> Any:
         """Return X as an array or frame; refuse by shape, names and dtype alone."""
         if isinstance(X, list):
-            X = _rows(X, self.bounds)
+            X = _from_list(X, self.bounds)
         elif hasattr(X, "__array__") and not hasattr(X, "shape"):
             # Text stays text, and is refused by its dtype below: an error of NumPy's would quote it.
             X = np.asarray(X)
@@ -499,7 +499,7 @@ def _response_of(y: Any, n_rows: int) -> Any:
     return y
 
 
-def _rows(values: list[Any], bounds: Bounds | None) -> npt.NDArray[np.float64]:
+def _from_list(values: list[Any], bounds: Bounds | None) -> npt.NDArray[np.float64]:
     """Return a list of rows as an array as wide as there are bounds; what does not fit is missing.
 
     A list has neither dtype nor width. Taking the width from the rows, or refusing the list for one of them,

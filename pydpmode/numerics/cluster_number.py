@@ -8,12 +8,13 @@ cluster is not taken for two.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from .cluster_candidates import Candidates, box_candidates, weight_of
 from .cluster_fit import ClusterFit, Clusters, Prior, refit
-from .cluster_search import fit_known, losses
+from .cluster_search import fit_known, losses, nearest_width
 from .cluster_sketch import ClusterSketch
 from .surfaces import FloatArray
 
@@ -67,7 +68,8 @@ def fit_unknown(
     An addition counts only when every cluster of the new fit is clear of the noise (`stands`). What clusters
     of one common shape cannot describe, such as a line of values at a bound, leaves a bump that no addition
     lowers: such a place is given up, and the next is tried. In the end clusters without which the fit,
-    made anew, is no worse than noise can make it are dropped, the least clear first.
+    made anew, is no worse than noise can make it are dropped, the least clear first; and all but one where
+    together they describe the release no better than that.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def fit_unknown(
         common shape did not stand, or where `most` were found.
     """
     threshold = noise_threshold(sketch, found, rate)
-    loose = Prior(prior.middle, prior.spread, prior.tightness, 1.0, axis_freedom=2.0)
+    loose = replace(prior, width=1.0, axis_freedom=2.0, shear_freedom=3 * prior.shear_freedom)
     one = Clusters(np.ones(1), prior.middle[None], np.log(prior.spread))
     alone = fit = refit(sketch, loose, one)
     given_up = np.zeros((0, sketch.dimension))
@@ -104,9 +106,30 @@ def fit_unknown(
             if better.objective < fit.objective and stands(sketch, better):
                 fit = better
             searched = True
-    fit = _without_idle(sketch, prior, fit, alone, threshold)
+    fit = _without_idle(sketch, prior, found, fit, alone, threshold)
+    if fit.clusters.count > 1:
+        spurious = threshold**2 * _inflation(sketch, found, fit.clusters)
+        if 2 * (alone.objective - fit.objective) < spurious * (fit.clusters.count - 1):
+            fit = alone
     evidence, _, _ = clearest(sketch, found, fit)
     return fit, evidence, threshold
+
+
+def _inflation(sketch: ClusterSketch, found: Candidates, clusters: Clusters) -> float:
+    """Return by what sampling of the others multiplies the variance of a cluster's filter, the least of all.
+
+    The objective knows of the privacy noise alone. In twice the objective, noise of both kinds can make up
+    this times the squared threshold: much where every cluster lies among others, as the pieces of one do.
+    """
+    width = nearest_width(found, clusters)
+    apart = np.sum((found.points - clusters.centres[:, None]) ** 2, axis=2)
+    factors = []
+    for number, place in enumerate(np.argmin(apart, axis=1)):
+        others = clusters.without(number)
+        share = float(others.weights.sum() / clusters.weights.sum())
+        ratio = filter_variances(sketch, found, others)[place, width] / found.energies[width]
+        factors.append(1 + share * (float(ratio) - 1))
+    return min(factors)
 
 
 def stands(sketch: ClusterSketch, fit: ClusterFit) -> bool:
@@ -132,17 +155,23 @@ def _larger(
 
 
 def _without_idle(
-    sketch: ClusterSketch, prior: Prior, fit: ClusterFit, alone: ClusterFit, threshold: float
+    sketch: ClusterSketch,
+    prior: Prior,
+    found: Candidates,
+    fit: ClusterFit,
+    alone: ClusterFit,
+    threshold: float,
 ) -> ClusterFit:
     """Drop clusters, the least clear first, while the fit made anew loses less than noise can make up."""
     dropped = True
     while dropped and fit.clusters.count > 1:
         dropped = False
+        spurious = threshold**2 * _inflation(sketch, found, fit.clusters)
         for number in np.argsort(losses(sketch, fit), kind="stable")[:_DROPS]:
             fewer = refit(sketch, prior, fit.clusters.without(int(number)))
             if fewer.clusters.count == 1 and alone.objective < fewer.objective:
                 fewer = alone
-            if 2 * (fewer.objective - fit.objective) < threshold**2:
+            if 2 * (fewer.objective - fit.objective) < spurious:
                 fit, dropped = fewer, True
                 break
     return fit

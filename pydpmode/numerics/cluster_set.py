@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..errors import InvalidArgument
 from .cluster_bandwidth import SCALE_SHARE
-from .cluster_candidates import candidates, greedy
+from .cluster_candidates import Candidates, at_points, candidates, greedy
 from .cluster_errors import ClusterErrors, cluster_errors
-from .cluster_fit import NARROWEST, Prior, refit, shape_basis
+from .cluster_fit import NARROWEST, ClusterFit, Clusters, Prior, refit, shape_basis
 from .cluster_number import MOST_CLUSTERS, fit_unknown
 from .cluster_pilot import pilot
 from .cluster_reseat import reseat
@@ -133,7 +133,8 @@ def fit_clusters(
         middle,
         spread,
         axis_freedom=_AXIS_FREEDOM,
-        shear_freedom=_SHEAR_FREEDOM if 1 < sketch.dimension < _SHAPE_DIMENSIONS else 0.0,
+        # Of a known number in more columns the shapes are the clusters' own, about axes of the data.
+        shear_freedom=_SHEAR_FREEDOM if n_clusters is None or sketch.dimension < _SHAPE_DIMENSIONS else 0.0,
     )
     found = candidates(surface, sketch, prior)
     evidence = threshold = math.nan
@@ -147,6 +148,8 @@ def fit_clusters(
     d = sketch.dimension
     few = fit.clusters.count * len(shape_basis(d)) <= _MOST_DEVIATIONS
     if own_shapes and few and d >= _SHAPE_DIMENSIONS:
+        if fit.clusters.shear.size:
+            sketch, prior, found, fit = along_axes(sketch, prior, found, fit)
         fit = refit(sketch, prior, fit.clusters.shaped(), _SHAPE_STEPS)
     errors = cluster_errors(sketch, prior, found, fit, reseated=reseated)
     clusters = fit.clusters
@@ -165,6 +168,20 @@ def fit_clusters(
         evidence=evidence,
         threshold=threshold,
     )
+
+
+def along_axes(
+    sketch: ClusterSketch, prior: Prior, found: Candidates, fit: ClusterFit
+) -> tuple[ClusterSketch, Prior, Candidates, ClusterFit]:
+    """Return all in coordinates along the axes of the clusters' common shape, instead of the data's."""
+    clusters = fit.clusters
+    root = np.exp(clusters.log_widths)[:, None] * clusters.common
+    variances, axes = np.linalg.eigh(root @ root.T)
+    turned = sketch.turned(axes)
+    spread = np.sqrt(prior.spread**2 @ axes**2)
+    prior = replace(prior, middle=prior.middle @ axes, spread=spread, shear_freedom=0.0)
+    plain = Clusters(clusters.weights, clusters.centres @ axes, 0.5 * np.log(variances))
+    return turned, prior, at_points(found.points @ axes, turned, prior), refit(turned, prior, plain, 1)
 
 
 def nearest_cluster(clusters: ClusterSet, points: FloatArray, scale: FloatArray) -> IntArray:

@@ -84,6 +84,19 @@ class RowStream:
         """The number of rows that was stated, None when none was."""
         return self._stated
 
+    def refuse_stated_rows(self, why: str) -> None:
+        """Refuse a stated number where it is private: whether a pass fits it would tell it exactly.
+
+        Raises
+        ------
+        InvalidArgument
+        """
+        if self._stated is not None:
+            raise InvalidArgument(
+                f"RowStream(n_rows={self._stated}) states the number of rows, which is private under {why}; "
+                "leave n_rows out"
+            )
+
     def __repr__(self) -> str:
         passes = "one pass" if is_reader(self._source) else "any number of passes"
         return f"RowStream({passes}{'' if self._stated is None else f', {self._stated:,} rows'})"

@@ -29,19 +29,12 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
 
 
 def check_neighbours(data: object, adjacency: Adjacency, unit: Unit, outside: Outside) -> None:
-    """Check what neighbouring tables are, and refuse a stated number of rows where that number is private.
-
-    Whether a pass over the rows fits a stated number would tell it exactly.
-    """
+    """Check what neighbouring tables are, and refuse a stated number of rows where that number is private."""
     check_choice("adjacency", adjacency, ADJACENCIES)
     check_choice("unit", unit, UNITS)
     check_choice("outside", outside, ("clip", "ignore"))
-    if isinstance(data, RowStream) and data.n_rows is not None and (adjacency, unit) != ("replace", "row"):
-        why = "adjacency='add_remove'" if adjacency == "add_remove" else "unit='person'"
-        raise InvalidArgument(
-            f"RowStream(n_rows={data.n_rows}) states the number of rows, which is private under {why}; "
-            "leave n_rows out"
-        )
+    if isinstance(data, RowStream) and (adjacency, unit) != ("replace", "row"):
+        data.refuse_stated_rows("adjacency='add_remove'" if adjacency == "add_remove" else "unit='person'")
 
 
 def check_person(source: TableSource, unit: Unit, person: str | None) -> str | None:
