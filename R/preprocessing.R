@@ -91,7 +91,8 @@ dp_pca <- function(formula, data, bounds = NULL, epsilon = NULL, delta = NULL, .
 #' @param whiten Whether the scores of each component are brought to unit variance; off by default, since it gives noisy
 #'   components the weight of clear ones.
 #' @param centres `"fit"` or `"modes"`, as in [dp_modal_clusters()].
-#' @param reach Scores are clipped at so many standard deviations: of their component when whitened, else of the first (3).
+#' @param reach Scores are clipped at so many standard deviations: of their component when whitened, else of the first (5);
+#'   of rows clipped at the radius.
 #' @param shares Shares of the squared noise budget of the steps, by name: by default `mean` .10, `radius` .05, `moments` .35,
 #'   `clusters` .55, in proportion; a step in which nothing is released must be left out.
 #' @return An object of class `dp_pca_clusters` and `dp_result`: a plain list, safe to save. [coef()] gives the centres in the
@@ -389,7 +390,8 @@ format.dp_scale <- function(x, digits = 4L, ...) {
   c(
     preprocessing_head(x, "location and scale"), shown(table), "",
     "Released median, and distance of the quartiles over 1.349. In brackets the standard error: privacy",
-    "noise and sampling, at the density of a normal column.",
+    "noise and sampling, at the density of a normal column: in a column of several modes a median or",
+    "quartile between two of them can be off by many times that.",
     if (any(e$floored)) "? No spread was seen: a hundredth of the width of the bounds.", warnings_line(x)
   )
 }

@@ -18,7 +18,7 @@ from ..results.clustering_results import ClusteringResults
 from ..results.coordinates import Coordinate
 from ..results.pipeline_results import PipelineResults
 from ..results.preprocessing import SCORE_REACH
-from .modal_clustering import Centres, ModalClustering
+from .modal_clustering import Centres, ModalClustering, checked_number
 from .preprocessing import (
     Centre,
     Radius,
@@ -131,10 +131,10 @@ class PrivateClusteringPipeline:
         self._count = as_whole(n_components, "n_components", 1, min(len(names), MAX_DIMENSION))
         self._radius, self._centre = check_radius(radius), check_centre(centre, names)
         self._scale, self._whiten = check_scale(scale, names), bool(whiten)
-        self._n_clusters = None if n_clusters is None else as_whole(n_clusters, "n_clusters", 1)
         if centres not in ("fit", "modes"):
             raise InvalidArgument(f"centres must be 'fit' or 'modes', got {centres!r}")
         self._centres: Centres = centres
+        self._n_clusters = checked_number(n_clusters, centres)
         self._reach = as_number(reach, "reach")
         if not 0 < self._reach < 1e6:
             raise InvalidArgument(

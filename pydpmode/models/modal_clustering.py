@@ -14,6 +14,7 @@ from ..errors import ClusterLimit, InvalidArgument, LowSignal
 from ..numerics.bandwidth import BandwidthSpec, check_bandwidth
 from ..numerics.cluster_bandwidth import cluster_bandwidth
 from ..numerics.cluster_set import ClusterSet, fit_clusters, mode_starts
+from ..numerics.cluster_sketch import MOST_FREQUENCIES
 from ..numerics.designs import MAX_LATTICE_DIMENSION
 from ..numerics.mode_seeking import find_modes
 from ..numerics.scale_choice import choose_reading
@@ -48,7 +49,19 @@ _FEATURES = 3072
 _RULE = "clusters (public)"
 # Modes in 4 and more columns: narrower than for a fit, which undoes the smoothing.
 _MODES_FACTOR = 0.7
+MOST_FITTED = 50  # clusters: the time of a fit grows with the square of their number and more
 _FAINT = 3.0  # evidence in standard deviations below which a cluster may be noise
+
+
+def checked_number(n_clusters: object, centres: Centres) -> int | None:
+    """Return a number of clusters, or None where it is to be found; refuse one whose fit would not end."""
+    number = whole("n_clusters", n_clusters)
+    if number is not None and number > MOST_FITTED and centres == "fit":
+        raise InvalidArgument(
+            f"n_clusters = {number} is more than the {MOST_FITTED} that are fitted together; use "
+            "centres='modes', which has no such limit, or fewer"
+        )
+    return number
 
 
 class ModalClustering(SurfaceModel):
@@ -70,8 +83,9 @@ class ModalClustering(SurfaceModel):
         PUBLIC bounds per column, on the original scale; only with a table. About three standard deviations
         to each side of the mean serve best.
     n_clusters : int, optional
-        Number of clusters; found when omitted: clusters are added while the release shows more than noise and
-        each stands out of it. What is found are Gaussian pieces, up to 30, which need not be groups.
+        Number of clusters, at most 50 for "fit"; found when omitted: clusters are added while the release
+        shows more than noise and each stands out of it. What is found are Gaussian pieces, up to 30, which
+        need not be groups.
     centres : {"fit", "modes"}
         What a centre is. "fit" (default) was the more accurate in every cell measured
         (docs/clustering.md); "modes" are peaks of the density and make no assumption on shape.
@@ -83,8 +97,8 @@ class ModalClustering(SurfaceModel):
     false_split_rate : float
         With an unknown number: chance that pure noise adds a cluster, for "fit" and for "modes" (0.03).
     n_features : int, optional
-        Number of random frequencies when there are 4 or more columns. Fits of centres use the 20,000 of
-        lowest norm at most.
+        Number of random frequencies when there are 4 or more columns, at most 20,000 for "fit". Of a surface
+        released with more a fit uses the 20,000 of lowest norm.
     public_transform : str, optional
         States that the columns given were made from the records by a fixed function, row by row, that was
         NOT learned from these rows (a scaler or a PCA fitted to other, public data): say which. The statement
@@ -139,8 +153,13 @@ class ModalClustering(SurfaceModel):
         self._by_rule = bandwidth is None
         self._bandwidth = "ladder" if bandwidth is None else check_bandwidth(in_seconds(bandwidth))
         self._resolution, self._order = None, 2
-        self._n_clusters = whole("n_clusters", n_clusters)
+        self._n_clusters = checked_number(n_clusters, centres)
         self._n_features = whole("n_features", n_features)
+        if centres == "fit" and (self._n_features or 0) > MOST_FREQUENCIES:
+            raise InvalidArgument(
+                f"n_features = {self._n_features} is more than the {MOST_FREQUENCIES} that a fit of clusters "
+                "uses, and each adds noise; leave it out"
+            )
         self._rate = rate_inside(false_split_rate, "false_split_rate", 0.03)
         self._notes = _transform_note(public_transform)
         self._released: ReleasedSurface | None = None

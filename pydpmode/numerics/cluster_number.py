@@ -22,6 +22,7 @@ MOST_CLUSTERS = 30
 _DRAWS = 200
 _SEED = 20_260_729  # of the simulated noise: public, the same for everyone
 _STEPS = 12
+_SOUGHT_ANEW = 6  # clusters up to which each number is also sought from the start: there is no way back
 CLEAR = 3.0  # evidence in standard deviations below which a cluster may be noise
 _CLEAR_AFAR = 6.0  # standard deviations of a bump beyond the trial centres, from which it is looked at
 _GIVEN_UP = 3  # places where an addition did not stand, before the growth ends
@@ -146,11 +147,10 @@ def _larger(
     weight: float,
 ) -> ClusterFit | None:
     """Return a fit of one cluster more of which all stand, or None."""
-    count = fit.clusters.count
-    larger = fit_known(sketch, prior, found, count + 1)
-    if count > 1:
-        grown = refit(sketch, prior, fit.clusters.plus(weight, place), _STEPS)
-        larger = min(larger, grown, key=lambda one: one.objective)
+    larger = refit(sketch, prior, fit.clusters.plus(weight, place), _STEPS)
+    if fit.clusters.count < _SOUGHT_ANEW:
+        anew = fit_known(sketch, prior, found, fit.clusters.count + 1)
+        larger = min(larger, anew, key=lambda one: one.objective)
     return larger if stands(sketch, larger) else None
 
 

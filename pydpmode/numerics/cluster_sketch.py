@@ -29,7 +29,7 @@ _VANISHED = 32.0
 _WORTH_CROPPING = 0.5
 # Trial centres times frequencies must fit into memory, so those of lowest norm are taken, which say most of
 # clusters. A lattice has more at fine bandwidths only, random frequencies when asked to.
-_MOST_FREQUENCIES = 20_000
+MOST_FREQUENCIES = 20_000
 # Surfaces without noise: their coefficients are measured as exactly as sampling allows.
 _LEAST_VARIANCE = 1e-16
 
@@ -88,8 +88,8 @@ class ClusterSketch:
         if isinstance(design, LatticeDesign):
             kept = np.flatnonzero(np.sum(w**2, axis=1) <= _CUT**2)
             w, phi, variance = w[kept], phi[kept], variance[kept]
-        if variance.size > _MOST_FREQUENCIES:
-            lowest = np.argsort(np.sum(w**2, axis=1), kind="stable")[:_MOST_FREQUENCIES]
+        if variance.size > MOST_FREQUENCIES:
+            lowest = np.argsort(np.sum(w**2, axis=1), kind="stable")[:MOST_FREQUENCIES]
             w, phi, variance = w[lowest], phi[lowest], variance[lowest]
         n = max(float(inner.n_effective), 1.0)
         noise = np.where(variance > 0, variance, 0.5 / n)

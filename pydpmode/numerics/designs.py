@@ -305,7 +305,8 @@ class RandomDesign(_Box):
     n_pairs : int
         Number D of frequencies.
     frequency_seed : int
-        Seed of the public draw.
+        Seed of the public draw. For a release it must be drawn afresh (`privacy.noise.fresh_seed`): the bound
+        on the sensitivity holds for almost all draws, and not for one that was chosen.
     """
 
     n_pairs: int = 4096

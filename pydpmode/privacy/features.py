@@ -201,6 +201,9 @@ def random_feature_deviation(design: RandomDesign, failure_probability: float) -
     `s <= 1` the exponent is smallest at `m = 0`. So `t = s + Lambda r^2/2` with
     `N exp(-D s^2/(1 + 2 s/3)) = failure_probability`.
 
+    The probability is over the draw of the frequencies, made afresh from the system's entropy and without
+    regard to the rows; a seed that somebody chose has none.
+
     Parameters
     ----------
     design : RandomDesign

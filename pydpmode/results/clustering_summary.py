@@ -184,11 +184,12 @@ def _notes(result: ClusteringResults, level: float) -> Iterator[str]:
     yield from long_facts(result)
     if result.centres_kind == "fit":
         own = result.cluster_set.own_shapes
+        common, others = ("volume", "densities") if own else ("shape", "shapes")
         yield (
             f"Standard errors and {100 * level:g}% intervals hold the privacy noise and the sampling of the "
-            f"records, for the centres of Gaussian clusters of one common {'volume' if own else 'shape'}. "
-            f"Where clusters have other {'densities' if own else 'shapes'} those differ from the clusters' "
-            "means."
+            f"records, for centres and shares of Gaussian clusters of one common {common}. Where clusters "
+            f"have other {others}, such as one narrower than the rest, their means and shares differ from "
+            "these, with many records by more than the standard errors."
         )
         yield EVIDENCE
         if result.n_clusters_requested is None:

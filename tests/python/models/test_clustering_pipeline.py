@@ -169,9 +169,9 @@ def test_wrong_options(options: dict[str, Any], error: type[Exception], message:
 
 
 def test_refused_before_the_first_charge() -> None:
-    study = dpm.PrivateData(rows(50)[0], bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-6))
-    with pytest.raises(InvalidArgument, match="more than the 50 rows"):
-        model(study, n_clusters=51).fit(0.5)
+    study = dpm.PrivateData(rows(30)[0], bounds=BOUNDS, budget=dpm.Budget(1.0, 1e-6))
+    with pytest.raises(InvalidArgument, match="more than the 30 rows"):
+        model(study, n_clusters=31).fit(0.5)
     with pytest.raises(InvalidBudget, match="epsilon is missing"):
         model(study).fit()
     with pytest.raises(InvalidArgument, match="seed"):

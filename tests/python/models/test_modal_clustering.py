@@ -162,6 +162,18 @@ def test_preview_reads_nothing(four: pd.DataFrame) -> None:
     assert res.surface.bandwidth == pytest.approx(plan.bandwidth.to_numpy())
 
 
+def test_a_fit_that_would_not_end_is_refused_before_the_charge(four: pd.DataFrame) -> None:
+    study = dpm.PrivateData(four, bounds=BOX, budget=dpm.Budget(1.0, 1e-6))
+    with pytest.raises(errors.InvalidArgument, match="more than the 50 that are fitted together"):
+        dpm.ModalClustering(study, n_clusters=51)
+    with pytest.raises(errors.InvalidArgument, match="more than the 50"):
+        dpm.PrivateClusteringPipeline(study, n_components=2, n_clusters=51)
+    with pytest.raises(errors.InvalidArgument, match="leave it out"):
+        dpm.ModalClustering(study, n_features=20_001)
+    assert dpm.ModalClustering(study, n_clusters=51, centres="modes") is not None
+    assert not study.ledger.entries()
+
+
 def test_preview_is_of_the_fit() -> None:
     """A twentieth of the rows at epsilon .5: the chance is that of being found in repeated fits."""
     centres = np.repeat([[3.0, 3.0], [7.0, 7.0], [2.5, 7.5]], [2375, 2375, 250], axis=0)

@@ -154,7 +154,7 @@ def test_a_cropped_sketch_leaves_out_what_no_cluster_reaches() -> None:
 def test_a_sketch_of_a_fine_lattice_keeps_its_lowest_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     surface = make_surface(three(2, 2000, 1)[0], 0.8, 5.0, 2)
     whole = ClusterSketch.of(surface)
-    monkeypatch.setattr(cluster_sketch, "_MOST_FREQUENCIES", whole.root.size // 3)
+    monkeypatch.setattr(cluster_sketch, "MOST_FREQUENCIES", whole.root.size // 3)
     few = ClusterSketch.of(surface)
     assert few.root.size == whole.root.size // 3
     assert few.squared_norms.max() <= np.sort(whole.squared_norms)[few.root.size]
