@@ -19,7 +19,7 @@ pca_fit <- function(..., n_components = 2, radius = 0.7) {
 
 pipeline_fit <- function(...) {
   need_python()
-  dp_pca_clusters(~., six_columns(), six_bounds, 2, 1e-5, n_components = 2, k = 3, seed = 1, ...)
+  dp_pca_clusters(~., six_columns(6000), six_bounds, 2, 1e-5, n_components = 2, k = 3, seed = 1, ...)
 }
 
 test_that("location and scale are near those of the rows", {

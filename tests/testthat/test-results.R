@@ -133,7 +133,7 @@ test_that("errors speak of arguments as they are in R", {
   said <- function(expr) tryCatch(expr, error = conditionMessage)
   table <- points_table(200)
   expect_match(said(dp_modes(~x, table, epsilon = 1, delta = 1e-5)), "give bounds = list(x = c(low, high))", fixed = TRUE)
-  expect_match(said(dp_modal_clusters(~ x + y, table, 500, square, 1, 1e-5)), "k = 500 is more than the 200 rows")
+  expect_match(said(dp_modal_clusters(~ x + y, table, 500, square, 1, 1e-5)), "k = 500 is more than the 50 that are fitted")
   expect_match(said(dp_modal_regression(y ~ x, table, square, 1, 1e-5, by = "x")), "by = 'x' and levels = NULL")
   expect_match(said(dp_pca(~ x + y, table, square, 1, 1e-5, n_components = 1)), "or radius = 'private'")
 })
