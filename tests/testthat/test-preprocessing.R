@@ -80,7 +80,8 @@ test_that("three groups in six columns are three clusters", {
   expect_identical(predict(fit$clusters, scores), predict(fit, six_columns(9)))
   expect_equal(sum(unlist(fit$shares)), 1)
   expect_identical(rownames(confint(fit$clusters))[1:2], c("1:pc1", "1:pc2"))
-  given <- pipeline_fit(shares = c(mean = 1, radius = 1, moments = 3, clusters = 5), reach = 2, centre = "private")
+  expect_warning(pipeline_fit(reach = 2), "at the limit of the scores")
+  given <- pipeline_fit(shares = c(mean = 1, radius = 1, moments = 3, clusters = 5), reach = 4, centre = "private")
   expect_identical(unlist(given$shares), c(mean = 0.1, radius = 0.1, moments = 0.3, clusters = 0.5))
 })
 
