@@ -4,7 +4,7 @@
 #' errors, and how far each cluster can be trusted. Which record belongs where is not released.
 #'
 #' @inheritParams dp_modes
-#' @param k Number of clusters; found when `NULL`: clusters are added while the release shows more than noise.
+#' @param k Number of clusters, at most 50 for `"fit"`; found when `NULL`: clusters are added while the release shows more than noise.
 #' @param centres `"fit"`: Gaussian clusters of one common shape (four or more columns: of own shapes and one volume),
 #'   fitted to the released vector itself, which undoes the smoothing. `"modes"`: peaks of the density, without an assumption on shape.
 #' @param bandwidth Of the release; by a public rule when `NULL`. Otherwise as in [dp_modes()].

@@ -12,7 +12,6 @@ lower bound (`pile`). One Gaussian is a table of clustering_tables.py.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import warnings
 from collections.abc import Callable
@@ -23,6 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from cluster_data import FloatArray
+from result_files import write_rows
 
 from pydpmode import ModalClustering
 
@@ -98,10 +98,7 @@ def main() -> None:
             rows.append(row(name, family, epsilon, 2 if quick else family[3]))
             print("  ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
     if not quick:
-        with RESULTS.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(RESULTS, rows)
 
 
 if __name__ == "__main__":

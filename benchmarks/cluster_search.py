@@ -13,7 +13,6 @@ processor time over repetitions, and the ratio of the search to each peer.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import time
 import warnings
@@ -25,6 +24,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from cluster_data import Data, digits, mixture
+from result_files import write_rows
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
@@ -81,10 +81,7 @@ def main() -> None:
     for one in found:
         print("  ".join(f"{key} {value}" for key, value in one.items()), flush=True)
     if not quick:
-        with RESULTS.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(found[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(found)
+        write_rows(RESULTS, found)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ Rand index and normalised mutual information, averaged over runs, and the standa
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import warnings
 from pathlib import Path
@@ -28,6 +27,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from cluster_data import BOUND, Data, FloatArray, whitened
 from cluster_shapes import FAMILIES
+from result_files import write_rows
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from pydpmode import ModalClustering
@@ -111,10 +111,7 @@ def main() -> None:
             print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
             rows.append(row)
     if not quick:
-        with RESULTS.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(RESULTS, rows)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ information, and the standard error of the difference of their mean.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import warnings
 from collections.abc import Callable
@@ -33,6 +32,7 @@ import numpy as np
 import pandas as pd
 from cluster_data import BOUND, FloatArray, mixture, whitened
 from numpy.typing import NDArray
+from result_files import write_rows
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -154,10 +154,7 @@ def main() -> None:
         for epsilon in EPSILONS:
             rows.append(cell(name, make, d, epsilon, 1 if options.quick else RUNS))
             if not options.quick:
-                with RESULTS.open("w", newline="", encoding="utf-8") as file:
-                    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-                    writer.writeheader()
-                    writer.writerows(rows)
+                write_rows(RESULTS, rows)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ delta = 1e-6, box (-3, 3)). Knobs, one at a time, as in grams_sweeps.py.
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from pathlib import Path
 
 import numpy as np
 from clustering_tables import BOUND, REPORTING_SEED, RUNS, FloatArray, blobs
 from grams_sweeps import KNOBS
+from result_files import write_rows
 from simulated_grams import SimulatedGrams, simulated_grams
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
@@ -88,10 +88,7 @@ def main() -> None:
             print("  ".join(f"{key} {told}" for key, told in rows[-1].items()), flush=True)
     if quick:
         return
-    with RESULTS.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(RESULTS, rows)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ m       minibatch as a share of n, Renyi accounting (1: the full batch, by the s
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +31,7 @@ from pms_tables import (
     private_modes,
     scored,
 )
+from result_files import write_rows
 
 from pydpmode import Budget, GramsOptions, PrivateData
 from pydpmode.privacy.pms_plan import PmsRequest
@@ -100,10 +100,7 @@ def main() -> None:
                 print("  ".join(f"{key} {told}" for key, told in rows[-1].items()), flush=True)
     if quick:
         return
-    with RESULTS.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(RESULTS, rows)
 
 
 if __name__ == "__main__":

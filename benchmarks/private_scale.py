@@ -12,7 +12,6 @@ Rows go to benchmarks/results/private_scale.csv. Nothing was tuned on these colu
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import warnings
 from pathlib import Path
@@ -22,6 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from numpy.typing import NDArray
+from result_files import write_rows
 from simulated_release import simulated_surface
 
 from pydpmode import PrivateScaler
@@ -98,10 +98,7 @@ def main() -> None:
                 print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
     if options.quick:
         return
-    with RESULTS.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(RESULTS, rows)
 
 
 if __name__ == "__main__":

@@ -514,7 +514,9 @@ def _from_list(values: list[Any], bounds: Bounds | None) -> npt.NDArray[np.float
     width = len(bounds)
     out = np.full((len(values), width), np.nan)
     for k, row in enumerate(values):
-        if isinstance(row, list | tuple | np.ndarray) and np.shape(row)[:1] == (width,):
+        # By its length alone: NumPy raises for some that are nested, and would tell of the row.
+        is_row = isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim > 0)
+        if is_row and len(row) == width:
             out[k] = [number_or_nan(value) for value in row]
     return out
 

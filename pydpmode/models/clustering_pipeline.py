@@ -10,6 +10,7 @@ import numpy as np
 
 from ..budget import Budget, as_number, as_whole, check_epsilon
 from ..errors import ClusterLimit, InvalidArgument
+from ..numerics.cluster_number import CLEAR
 from ..numerics.designs import MAX_DIMENSION
 from ..privacy.bounds import Bounds
 from ..privacy.private_data import PrivateData
@@ -41,8 +42,6 @@ CLUSTER_SHARE = 0.55
 _RULE_REACH = 3.0
 # A centre within so many standard errors of a limit is at it.
 _NEAR = 2.0
-# Evidence below which a cluster may be noise.
-_FAINT = 3.0
 
 
 class PrivateClusteringPipeline:
@@ -298,7 +297,7 @@ def _at_limit(found: ClusteringResults) -> np.ndarray:
     # Errors or spreads that are not known (NaN) say nothing.
     slack = np.fmax(_NEAR * errors, np.sqrt(np.maximum(variances, 0.0)))
     room = np.minimum(clusters.centres - found.facts.lower, found.facts.upper - clusters.centres)
-    clear = ~(clusters.significance < _FAINT)
+    clear = ~(clusters.significance < CLEAR)
     return np.asarray(clear[:, None] & (room <= np.nan_to_num(slack, nan=0.0)))
 
 

@@ -13,6 +13,7 @@ from ..budget import Adjacency, Budget, check_epsilon
 from ..errors import ClusterLimit, InvalidArgument, LowSignal
 from ..numerics.bandwidth import BandwidthSpec, check_bandwidth
 from ..numerics.cluster_bandwidth import cluster_bandwidth
+from ..numerics.cluster_number import CLEAR
 from ..numerics.cluster_set import ClusterSet, fit_clusters, mode_starts
 from ..numerics.cluster_sketch import MOST_FREQUENCIES
 from ..numerics.designs import MAX_LATTICE_DIMENSION
@@ -50,7 +51,6 @@ _RULE = "clusters (public)"
 # Modes in 4 and more columns: narrower than for a fit, which undoes the smoothing.
 _MODES_FACTOR = 0.7
 MOST_FITTED = 50  # clusters: the time of a fit grows with the square of their number and more
-_FAINT = 3.0  # evidence in standard deviations below which a cluster may be noise
 
 
 def checked_number(n_clusters: object, centres: Centres) -> int | None:
@@ -315,7 +315,7 @@ class ModalClustering(SurfaceModel):
                 starts=mode_starts(surface, self._n_clusters),
             )
             clusters = ClusterSet.from_modes(modes)
-        faint = int(np.sum(~(clusters.significance >= _FAINT)))
+        faint = int(np.sum(~(clusters.significance >= CLEAR)))
         if surface.noise.value > 0 and faint:
             warn(
                 LowSignal,

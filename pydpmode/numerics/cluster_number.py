@@ -40,8 +40,12 @@ def noise_threshold(sketch: ClusterSketch, found: Candidates, rate: float) -> fl
     return float(np.quantile(largest, 1 - rate))
 
 
-def filter_variances(sketch: ClusterSketch, found: Candidates, clusters: Clusters) -> FloatArray:
+def filter_variances(
+    sketch: ClusterSketch, found: Candidates, clusters: Clusters, points: FloatArray | None = None
+) -> FloatArray:
     """Return the variance of every matched filter, privacy and sampling noise together, (c, w).
+
+    At all trial centres, or at some points (c, d).
 
     The filter of a record at distance t is `R prod_a (1 + s_a^2)^(-1/2) exp(-t_a^2 / (2 (1 + s_a^2)))`, `R`
     the summed squared precision, for weights that follow a Gaussian spectrum; its second moment over the
@@ -50,8 +54,9 @@ def filter_variances(sketch: ClusterSketch, found: Candidates, clusters: Cluster
     whole = float(np.sum(sketch.root**2))
     shares = clusters.weights / clusters.weights.sum()
     own = clusters.common_variances
-    squared = (found.points[:, None, :] - clusters.centres) ** 2
-    out = np.empty((found.points.shape[0], found.energies.size))
+    points = found.points if points is None else points
+    squared = (points[:, None, :] - clusters.centres) ** 2
+    out = np.empty((points.shape[0], found.energies.size))
     for j, log_widths in enumerate(found.log_widths):
         wide = 1 + np.exp(2 * log_widths)
         spread = 0.5 * wide + own
@@ -128,8 +133,8 @@ def _inflation(sketch: ClusterSketch, found: Candidates, clusters: Clusters) -> 
     for number, place in enumerate(np.argmin(apart, axis=1)):
         others = clusters.without(number)
         share = float(others.weights.sum() / clusters.weights.sum())
-        ratio = filter_variances(sketch, found, others)[place, width] / found.energies[width]
-        factors.append(1 + share * (float(ratio) - 1))
+        variance = filter_variances(sketch, found, others, found.points[[place]])[0, width]
+        factors.append(1 + share * (float(variance / found.energies[width]) - 1))
     return min(factors)
 
 

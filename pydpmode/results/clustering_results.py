@@ -165,7 +165,8 @@ class ClusteringResults(LocatedResults[Source]):
         """Standard errors of the centres by source, one row per (cluster, column): privacy, sampling, total.
 
         For a fit they are for the centres that the fit would have without noise and with all records in the
-        world: where clusters are not of one Gaussian shape those differ from the clusters' means.
+        world: where clusters are not of one Gaussian shape those differ from the clusters' means, and the
+        shares from theirs.
         """
         return self._error_table("privacy", "sampling", "total")
 

@@ -172,7 +172,11 @@ def test_what_is_refused_and_in_which_words(twin: Any, four: pd.DataFrame) -> No
 
 
 @pytest.mark.parametrize(
-    "odd", [["canary", 1.0], [None, 1.0], [10**400, 1.0], [1.0], [1.0, 2.0, 3.0], "canary", 7]
+    "odd",
+    [
+        *(["canary", 1.0], [None, 1.0], [10**400, 1.0], [1.0], [1.0, 2.0, 3.0], "canary", 7),
+        *([[1.0], [2.0, 3.0]], [np.zeros(2), 1.0], np.zeros((2, 2)), np.array(1.0)),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::pydpmode.errors.PydpmodeWarning")
 def test_one_odd_row_of_a_list_changes_no_error(odd: Any) -> None:
