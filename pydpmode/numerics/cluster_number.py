@@ -152,10 +152,13 @@ def _larger(
     weight: float,
 ) -> ClusterFit | None:
     """Return a fit of one cluster more of which all stand, or None."""
-    larger = refit(sketch, prior, fit.clusters.plus(weight, place), _STEPS)
-    if fit.clusters.count < _SOUGHT_ANEW:
-        anew = fit_known(sketch, prior, found, fit.clusters.count + 1)
-        larger = min(larger, anew, key=lambda one: one.objective)
+    count, trials = fit.clusters.count, []
+    if count < _SOUGHT_ANEW:
+        trials.append(fit_known(sketch, prior, found, count + 1))
+    # One Gaussian for all the data is too wide a start for two.
+    if count > 1:
+        trials.append(refit(sketch, prior, fit.clusters.plus(weight, place), _STEPS))
+    larger = min(trials, key=lambda one: one.objective)
     return larger if stands(sketch, larger) else None
 
 
